@@ -1,0 +1,8 @@
+//! Compiles Apache Kafka's JSON message schemas into Rust.
+//!
+//! [`generate`] names the stages in order; read it first. Only [`check`] can refuse a schema. Nothing here touches
+//! the file system but [`load`] and [`files`].
+
+pub mod model;
+pub mod names;
+pub mod versions;
