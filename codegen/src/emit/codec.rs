@@ -172,8 +172,7 @@ fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
         (Type::Array(_), true) => quote!(nullable_array),
         _ => quote!(nullable_struct),
     });
-    let present =
-        if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
+    let present = if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
     let plain = match &field.ty {
         Type::Struct(_) => quote!(#present.write(w)),
         ty if ty.fixed_size().is_some() => quote!(#present.write(w)),

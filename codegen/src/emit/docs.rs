@@ -75,29 +75,19 @@ fn facts(family: &Family, message: &Message) -> String {
 
 /// The docs of a struct inside a message: where it occurs.
 pub(super) fn nested_struct(message: &Message, strukt: &Struct) -> TokenStream {
-    let mut text = uses(message, strukt);
+    let mut text = uses(message, strukt, |of, field| format!("[`{}::{}`]", of.rust_name, field.rust_name));
     if strukt.name != strukt.rust_name {
         let _ = write!(text, " `{}` in Kafka.", strukt.name);
     }
     attributes(wrap(&text, 0))
 }
 
-/// Where a struct occurs.
-pub(super) fn uses(message: &Message, strukt: &Struct) -> String {
-    let uses: Vec<_> = strukt
-        .uses
-        .iter()
-        .map(|it| {
-            let of = &message.structs[it.of];
-            format!("[`{}::{}`]", of.rust_name, of.fields[it.field].rust_name)
-        })
-        .collect();
-    let is_element = strukt
-        .uses
-        .iter()
-        .all(|it| matches!(message.structs[it.of].fields[it.field].ty, Type::Array(_)));
-    let what = if is_element { "Element of" } else { "Value of" };
-    format!("{what} {}.", uses.join(", "))
+/// Where a struct occurs; `place` writes one of the places.
+pub(super) fn uses(message: &Message, strukt: &Struct, place: impl Fn(&Struct, &Field) -> String) -> String {
+    let uses: Vec<_> = strukt.uses.iter().map(|it| (&message.structs[it.of], it.field)).collect();
+    let is_element = uses.iter().all(|(of, field)| matches!(of.fields[*field].ty, Type::Array(_)));
+    let places: Vec<_> = uses.iter().map(|(of, field)| place(of, &of.fields[*field])).collect();
+    format!("{} {}.", if is_element { "Element of" } else { "Value of" }, places.join(", "))
 }
 
 /// The docs of a field: what the schema says, then which versions have it and what happens in the others.
@@ -203,9 +193,8 @@ impl<'a> History<'a> {
     fn visit(&mut self, index: usize, path: &str) {
         let message = self.message;
         for field in &message.structs[index].fields {
-            let changed = |versions: Versions| {
-                (versions.contains(self.version - 1), versions.contains(self.version))
-            };
+            let changed =
+                |versions: Versions| (versions.contains(self.version - 1), versions.contains(self.version));
             let name = format!("{path}{}", field.rust_name);
             let text = format!("`{name}`");
             match changed(field.versions) {
@@ -259,7 +248,8 @@ fn escape_word(word: &str) -> String {
     } else if core.contains('`') {
         core.to_owned()
     } else {
-        let special = |it: char| matches!(it, '[' | ']' | '<' | '>' | '*' | '_' | '\\' | '#' | '|' | '~' | '&');
+        let special =
+            |it: char| matches!(it, '[' | ']' | '<' | '>' | '*' | '_' | '\\' | '#' | '|' | '~' | '&');
         core.chars().flat_map(|it| special(it).then_some('\\').into_iter().chain([it])).collect()
     };
     format!("{head}{core}{tail}")
@@ -290,7 +280,7 @@ fn wrap(text: &str, indent: usize) -> Vec<String> {
 fn starts_list(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or_default();
     matches!(first, "-" | "+")
-        || first.strip_suffix(['.', ')']).is_some_and(|it| {
-            !it.is_empty() && it.len() <= 9 && it.bytes().all(|byte| byte.is_ascii_digit())
-        })
+        || first
+            .strip_suffix(['.', ')'])
+            .is_some_and(|it| !it.is_empty() && it.len() <= 9 && it.bytes().all(|byte| byte.is_ascii_digit()))
 }

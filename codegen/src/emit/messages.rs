@@ -47,19 +47,12 @@ pub(super) fn impls(family: &Family, message: &Message) -> Vec<TokenStream> {
 
 /// The other half of an API, seen from a module of `family`.
 pub(super) fn partner_path(family: &Family, partner: &Partner) -> TokenStream {
-    let module = ident(&partner.module);
     let name = ident(&partner.rust_name);
-    match (&family.name, &partner.family) {
-        (own, other) if own == other => quote!(super::#module::#name),
-        (None, Some(other)) => {
-            let other = ident(other);
-            quote!(super::#other::#module::#name)
-        }
-        (_, None) => quote!(super::super::#module::#name),
-        (_, Some(other)) => {
-            let other = ident(other);
-            quote!(super::super::#other::#module::#name)
-        }
+    // Families and the top of them all export every message.
+    if family.name.is_none() || family.name == partner.family {
+        quote!(super::#name)
+    } else {
+        quote!(super::super::#name)
     }
 }
 

@@ -51,7 +51,15 @@ fn message_file(family: &Family, message: &Message, options: &Options) -> File {
     let title = if inner.is_empty() { format!("[`{}`].", message.structs[0].rust_name) } else { title };
     File {
         path: format!("{}{}.rs", folder(family), message.module),
-        text: layout::file(&options.banner(&message.source), &title, quote!(mod schema;), imports, items),
+        text: layout::file(
+            &options.banner(&message.source),
+            &title,
+            quote!(
+                mod schema;
+            ),
+            imports,
+            items,
+        ),
     }
 }
 
@@ -62,13 +70,19 @@ fn folder(family: &Family) -> String {
 
 /// Imports of what the items mention, of all that generated code may mention.
 fn imports(items: &[TokenStream], runtime: &Path) -> TokenStream {
-    const PROTOCOL: &[&str] =
-        &["AcknowledgeType", "ErrorCode", "Message", "Request", "Response", "Rpc", "Versions"];
-    const SCHEMA: &[&str] =
-        &["DefaultValue", "FieldSchema", "FieldType", "MessageKind", "MessageSchema", "StructSchema"];
-    const WIRE: &[&str] = &[
-        "Bytes", "Codec", "Fault", "Reader", "Sink", "SmallVec", "Str", "TaggedFields", "Uuid", "Writer",
+    const PROTOCOL: &[&str] = &[
+        "AcknowledgeType",
+        "ErrorCode",
+        "Message",
+        "MessageSchema",
+        "Request",
+        "Response",
+        "Rpc",
+        "Versions",
     ];
+    const SCHEMA: &[&str] = &["DefaultValue", "FieldSchema", "FieldType", "MessageKind", "StructSchema"];
+    const WIRE: &[&str] =
+        &["Bytes", "Codec", "Fault", "Reader", "Sink", "SmallVec", "Str", "TaggedFields", "Uuid", "Writer"];
     let mut mentioned = BTreeSet::new();
     for item in items {
         collect(item.clone(), &mut mentioned);
@@ -89,6 +103,7 @@ fn imports(items: &[TokenStream], runtime: &Path) -> TokenStream {
 
 fn collect(tokens: TokenStream, into: &mut BTreeSet<String>) {
     let mut colons = 0;
+    let mut names_a_type = false;
     for token in tokens {
         match &token {
             TokenTree::Punct(punct) if punct.as_char() == ':' => {
@@ -96,10 +111,11 @@ fn collect(tokens: TokenStream, into: &mut BTreeSet<String>) {
                 continue;
             }
             // What follows two colons is the rest of a path, which needs no import.
-            TokenTree::Ident(ident) if colons < 2 => drop(into.insert(ident.to_string())),
+            TokenTree::Ident(ident) if colons < 2 && !names_a_type => drop(into.insert(ident.to_string())),
             TokenTree::Group(group) => collect(group.stream(), into),
             _ => {}
         }
+        names_a_type = matches!(&token, TokenTree::Ident(ident) if ident == "type");
         colons = 0;
     }
 }

@@ -16,7 +16,11 @@ pub(super) fn file(family: &Family, message: &Message, options: &Options) -> Fil
     let statics = statics(message);
     let mut items = vec![root(message, &statics[0])];
     items.extend(
-        message.structs.iter().zip(&statics).map(|(strukt, name)| definition(message, strukt, name, &statics)),
+        message
+            .structs
+            .iter()
+            .zip(&statics)
+            .map(|(strukt, name)| definition(message, strukt, name, &statics)),
     );
     let title = format!("The schema of [`{0}`](super::{0}).", message.structs[0].rust_name);
     let imports = imports(&items, &options.runtime);
@@ -75,7 +79,11 @@ fn root(message: &Message, root: &Ident) -> TokenStream {
 
 fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident]) -> TokenStream {
     let kafka_name = &strukt.name;
-    let doc = if strukt.uses.is_empty() { message.doc.join("\n\n") } else { docs::uses(message, strukt) };
+    let doc = if strukt.uses.is_empty() {
+        message.doc.join("\n\n")
+    } else {
+        docs::uses(message, strukt, |of, field| format!("{}.{}", of.name, field.name))
+    };
     let min_size = Literal::usize_unsuffixed(strukt.min_size);
     let fields = strukt.fields.iter().map(|it| field(it, statics));
     quote! {

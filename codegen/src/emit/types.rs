@@ -121,7 +121,11 @@ pub(super) fn is_default(message: &Message, field: &Field, value: &TokenStream) 
                 let default = default_value(message, field);
                 quote!(#value == #default)
             }
-            _ => quote!(#value.as_ref().is_some_and(|it| it.is_empty())),
+            (_, Type::Array(element)) if element.fixed_size().is_some() => {
+                quote!(#value.as_ref().is_some_and(SmallVec::is_empty))
+            }
+            (_, Type::Array(_)) => quote!(#value.as_ref().is_some_and(Vec::is_empty)),
+            _ => quote!(#value.as_ref().is_some_and(Bytes::is_empty)),
         };
     }
     match (&field.default, &field.ty) {

@@ -199,9 +199,7 @@ impl fmt::Display for DecodeReason {
                 write!(f, "tagged value of {used} bytes, but its size is {size}")
             }
             Self::TrailingBytes { left } => write!(f, "{left} bytes after the end of the message"),
-            Self::TooMuchMemory => {
-                f.write_str("the value would take many times the memory of the message")
-            }
+            Self::TooMuchMemory => f.write_str("the value would take many times the memory of the message"),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::wire::fixed_newtype;
+
 /// What the int16 fields named `ErrorCode` (or ending in it, such as `AcknowledgeErrorCode`) hold.
 ///
 /// The associated constants are the codes of Kafka 4.4.0. The type is open: a code that a newer broker
@@ -390,3 +392,5 @@ error_codes! {
     (136, CONTROLLER_ID_NOT_REGISTERED, false,
         "No controller is registered under this id."),
 }
+
+fixed_newtype!(ErrorCode(i16));

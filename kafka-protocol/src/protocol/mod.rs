@@ -13,10 +13,10 @@ use std::fmt::Debug;
 pub use acknowledge_type::AcknowledgeType;
 pub use error::{DecodeError, DecodeReason, EncodeError, EncodeReason};
 pub use error_code::ErrorCode;
+pub use schema::MessageSchema;
 pub use versions::Versions;
 
 use crate::wire::{Bytes, Codec, Count, Fault, Reader, Sink, Writer};
-use schema::MessageSchema;
 
 /// A message as a whole: what can be encoded and decoded by itself.
 ///

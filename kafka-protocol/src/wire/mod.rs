@@ -28,6 +28,7 @@ pub use uuid::Uuid;
 
 pub use fault::Fault;
 pub use fixed::Fixed;
+pub(crate) use fixed::fixed_newtype;
 pub use list::List;
 pub use reader::Reader;
 pub use tags::{TaggedFields, Tags};

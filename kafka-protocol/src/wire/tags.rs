@@ -232,7 +232,7 @@ impl<'w, S: Sink> Writer<'w, S> {
         list(&mut tags)?;
         let count = tags.count.take().unwrap_or_default();
         if count == 0 && unknown.is_empty() {
-            self.fixed(0u8);
+            self.sink().put(&[0]);
             return Ok(());
         }
         if unknown.first().is_some_and(|tag| tag < known) {
@@ -259,11 +259,7 @@ impl<'w, S: Sink> Writer<'w, S> {
 // Not a method: a writer that nobody holds a reference to stays in registers.
 #[cold]
 #[inline(never)]
-fn write_tagged<S: Sink, V: TagValue>(
-    mut w: Writer<'_, S>,
-    tag: u32,
-    value: &V,
-) -> (u32, Result<(), Fault>) {
+fn write_tagged<S: Sink, V: TagValue>(mut w: Writer<'_, S>, tag: u32, value: &V) -> (u32, Result<(), Fault>) {
     let mut size = Count::default();
     // A fault shows again below, where it leaves behind what was written before it.
     let _ = value.write(&mut Writer::new(&mut size, w.version(), true));
