@@ -55,7 +55,7 @@ impl Default for ApiVersionsResponse {
     #[inline]
     fn default() -> Self {
         Self {
-            error_code: ErrorCode(0),
+            error_code: ErrorCode::NONE,
             api_keys: Vec::new(),
             throttle_time_ms: 0,
             supported_features: Vec::new(),
