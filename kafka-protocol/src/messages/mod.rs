@@ -2,8 +2,11 @@
 
 //! The messages, each in a module of its own that also has the structs inside it.
 
+pub(crate) mod apis;
 pub mod core;
+#[cfg(feature = "share")]
 pub mod share;
 
 pub use self::core::*;
+#[cfg(feature = "share")]
 pub use self::share::*;
