@@ -10,8 +10,285 @@ use crate::wire::{Bytes, Sink};
 /// A request of any API. Boxed, so that it is as small as the smallest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyRequest {
+    /// [`AlterClientQuotasRequest`](super::AlterClientQuotasRequest).
+    #[cfg(feature = "admin")]
+    AlterClientQuotas(Box<super::AlterClientQuotasRequest>),
+
+    /// [`AlterConfigsRequest`](super::AlterConfigsRequest).
+    #[cfg(feature = "admin")]
+    AlterConfigs(Box<super::AlterConfigsRequest>),
+
+    /// [`AlterPartitionReassignmentsRequest`](super::AlterPartitionReassignmentsRequest).
+    #[cfg(feature = "admin")]
+    AlterPartitionReassignments(Box<super::AlterPartitionReassignmentsRequest>),
+
+    /// [`AlterReplicaLogDirsRequest`](super::AlterReplicaLogDirsRequest).
+    #[cfg(feature = "admin")]
+    AlterReplicaLogDirs(Box<super::AlterReplicaLogDirsRequest>),
+
+    /// [`CreatePartitionsRequest`](super::CreatePartitionsRequest).
+    #[cfg(feature = "admin")]
+    CreatePartitions(Box<super::CreatePartitionsRequest>),
+
+    /// [`CreateTopicsRequest`](super::CreateTopicsRequest).
+    #[cfg(feature = "admin")]
+    CreateTopics(Box<super::CreateTopicsRequest>),
+
+    /// [`DeleteRecordsRequest`](super::DeleteRecordsRequest).
+    #[cfg(feature = "admin")]
+    DeleteRecords(Box<super::DeleteRecordsRequest>),
+
+    /// [`DeleteTopicsRequest`](super::DeleteTopicsRequest).
+    #[cfg(feature = "admin")]
+    DeleteTopics(Box<super::DeleteTopicsRequest>),
+
+    /// [`DescribeClientQuotasRequest`](super::DescribeClientQuotasRequest).
+    #[cfg(feature = "admin")]
+    DescribeClientQuotas(Box<super::DescribeClientQuotasRequest>),
+
+    /// [`DescribeClusterRequest`](super::DescribeClusterRequest).
+    #[cfg(feature = "admin")]
+    DescribeCluster(Box<super::DescribeClusterRequest>),
+
+    /// [`DescribeConfigsRequest`](super::DescribeConfigsRequest).
+    #[cfg(feature = "admin")]
+    DescribeConfigs(Box<super::DescribeConfigsRequest>),
+
+    /// [`DescribeLogDirsRequest`](super::DescribeLogDirsRequest).
+    #[cfg(feature = "admin")]
+    DescribeLogDirs(Box<super::DescribeLogDirsRequest>),
+
+    /// [`ElectLeadersRequest`](super::ElectLeadersRequest).
+    #[cfg(feature = "admin")]
+    ElectLeaders(Box<super::ElectLeadersRequest>),
+
+    /// [`IncrementalAlterConfigsRequest`](super::IncrementalAlterConfigsRequest).
+    #[cfg(feature = "admin")]
+    IncrementalAlterConfigs(Box<super::IncrementalAlterConfigsRequest>),
+
+    /// [`ListConfigResourcesRequest`](super::ListConfigResourcesRequest).
+    #[cfg(feature = "admin")]
+    ListConfigResources(Box<super::ListConfigResourcesRequest>),
+
+    /// [`ListPartitionReassignmentsRequest`](super::ListPartitionReassignmentsRequest).
+    #[cfg(feature = "admin")]
+    ListPartitionReassignments(Box<super::ListPartitionReassignmentsRequest>),
+
+    /// [`UpdateFeaturesRequest`](super::UpdateFeaturesRequest).
+    #[cfg(feature = "admin")]
+    UpdateFeatures(Box<super::UpdateFeaturesRequest>),
+
+    /// [`AddRaftVoterRequest`](super::AddRaftVoterRequest).
+    #[cfg(feature = "cluster")]
+    AddRaftVoter(Box<super::AddRaftVoterRequest>),
+
+    /// [`AllocateProducerIdsRequest`](super::AllocateProducerIdsRequest).
+    #[cfg(feature = "cluster")]
+    AllocateProducerIds(Box<super::AllocateProducerIdsRequest>),
+
+    /// [`AlterPartitionRequest`](super::AlterPartitionRequest).
+    #[cfg(feature = "cluster")]
+    AlterPartition(Box<super::AlterPartitionRequest>),
+
+    /// [`AssignReplicasToDirsRequest`](super::AssignReplicasToDirsRequest).
+    #[cfg(feature = "cluster")]
+    AssignReplicasToDirs(Box<super::AssignReplicasToDirsRequest>),
+
+    /// [`BeginQuorumEpochRequest`](super::BeginQuorumEpochRequest).
+    #[cfg(feature = "cluster")]
+    BeginQuorumEpoch(Box<super::BeginQuorumEpochRequest>),
+
+    /// [`BrokerHeartbeatRequest`](super::BrokerHeartbeatRequest).
+    #[cfg(feature = "cluster")]
+    BrokerHeartbeat(Box<super::BrokerHeartbeatRequest>),
+
+    /// [`BrokerRegistrationRequest`](super::BrokerRegistrationRequest).
+    #[cfg(feature = "cluster")]
+    BrokerRegistration(Box<super::BrokerRegistrationRequest>),
+
+    /// [`ControllerRegistrationRequest`](super::ControllerRegistrationRequest).
+    #[cfg(feature = "cluster")]
+    ControllerRegistration(Box<super::ControllerRegistrationRequest>),
+
+    /// [`DescribeQuorumRequest`](super::DescribeQuorumRequest).
+    #[cfg(feature = "cluster")]
+    DescribeQuorum(Box<super::DescribeQuorumRequest>),
+
+    /// [`EndQuorumEpochRequest`](super::EndQuorumEpochRequest).
+    #[cfg(feature = "cluster")]
+    EndQuorumEpoch(Box<super::EndQuorumEpochRequest>),
+
+    /// [`EnvelopeRequest`](super::EnvelopeRequest).
+    #[cfg(feature = "cluster")]
+    Envelope(Box<super::EnvelopeRequest>),
+
+    /// [`FetchSnapshotRequest`](super::FetchSnapshotRequest).
+    #[cfg(feature = "cluster")]
+    FetchSnapshot(Box<super::FetchSnapshotRequest>),
+
+    /// [`RemoveRaftVoterRequest`](super::RemoveRaftVoterRequest).
+    #[cfg(feature = "cluster")]
+    RemoveRaftVoter(Box<super::RemoveRaftVoterRequest>),
+
+    /// [`UnregisterBrokerRequest`](super::UnregisterBrokerRequest).
+    #[cfg(feature = "cluster")]
+    UnregisterBroker(Box<super::UnregisterBrokerRequest>),
+
+    /// [`UpdateRaftVoterRequest`](super::UpdateRaftVoterRequest).
+    #[cfg(feature = "cluster")]
+    UpdateRaftVoter(Box<super::UpdateRaftVoterRequest>),
+
+    /// [`VoteRequest`](super::VoteRequest).
+    #[cfg(feature = "cluster")]
+    Vote(Box<super::VoteRequest>),
+
     /// [`ApiVersionsRequest`](super::ApiVersionsRequest).
     ApiVersions(Box<super::ApiVersionsRequest>),
+
+    /// [`DescribeTopicPartitionsRequest`](super::DescribeTopicPartitionsRequest).
+    DescribeTopicPartitions(Box<super::DescribeTopicPartitionsRequest>),
+
+    /// [`FetchRequest`](super::FetchRequest).
+    Fetch(Box<super::FetchRequest>),
+
+    /// [`FindCoordinatorRequest`](super::FindCoordinatorRequest).
+    FindCoordinator(Box<super::FindCoordinatorRequest>),
+
+    /// [`GetTelemetrySubscriptionsRequest`](super::GetTelemetrySubscriptionsRequest).
+    GetTelemetrySubscriptions(Box<super::GetTelemetrySubscriptionsRequest>),
+
+    /// [`ListOffsetsRequest`](super::ListOffsetsRequest).
+    ListOffsets(Box<super::ListOffsetsRequest>),
+
+    /// [`MetadataRequest`](super::MetadataRequest).
+    Metadata(Box<super::MetadataRequest>),
+
+    /// [`OffsetForLeaderEpochRequest`](super::OffsetForLeaderEpochRequest).
+    OffsetForLeaderEpoch(Box<super::OffsetForLeaderEpochRequest>),
+
+    /// [`ProduceRequest`](super::ProduceRequest).
+    Produce(Box<super::ProduceRequest>),
+
+    /// [`PushTelemetryRequest`](super::PushTelemetryRequest).
+    PushTelemetry(Box<super::PushTelemetryRequest>),
+
+    /// [`SaslAuthenticateRequest`](super::SaslAuthenticateRequest).
+    SaslAuthenticate(Box<super::SaslAuthenticateRequest>),
+
+    /// [`SaslHandshakeRequest`](super::SaslHandshakeRequest).
+    SaslHandshake(Box<super::SaslHandshakeRequest>),
+
+    /// [`ConsumerGroupDescribeRequest`](super::ConsumerGroupDescribeRequest).
+    #[cfg(feature = "group")]
+    ConsumerGroupDescribe(Box<super::ConsumerGroupDescribeRequest>),
+
+    /// [`ConsumerGroupHeartbeatRequest`](super::ConsumerGroupHeartbeatRequest).
+    #[cfg(feature = "group")]
+    ConsumerGroupHeartbeat(Box<super::ConsumerGroupHeartbeatRequest>),
+
+    /// [`DeleteGroupsRequest`](super::DeleteGroupsRequest).
+    #[cfg(feature = "group")]
+    DeleteGroups(Box<super::DeleteGroupsRequest>),
+
+    /// [`DescribeGroupsRequest`](super::DescribeGroupsRequest).
+    #[cfg(feature = "group")]
+    DescribeGroups(Box<super::DescribeGroupsRequest>),
+
+    /// [`HeartbeatRequest`](super::HeartbeatRequest).
+    #[cfg(feature = "group")]
+    Heartbeat(Box<super::HeartbeatRequest>),
+
+    /// [`JoinGroupRequest`](super::JoinGroupRequest).
+    #[cfg(feature = "group")]
+    JoinGroup(Box<super::JoinGroupRequest>),
+
+    /// [`LeaveGroupRequest`](super::LeaveGroupRequest).
+    #[cfg(feature = "group")]
+    LeaveGroup(Box<super::LeaveGroupRequest>),
+
+    /// [`ListGroupsRequest`](super::ListGroupsRequest).
+    #[cfg(feature = "group")]
+    ListGroups(Box<super::ListGroupsRequest>),
+
+    /// [`OffsetCommitRequest`](super::OffsetCommitRequest).
+    #[cfg(feature = "group")]
+    OffsetCommit(Box<super::OffsetCommitRequest>),
+
+    /// [`OffsetDeleteRequest`](super::OffsetDeleteRequest).
+    #[cfg(feature = "group")]
+    OffsetDelete(Box<super::OffsetDeleteRequest>),
+
+    /// [`OffsetFetchRequest`](super::OffsetFetchRequest).
+    #[cfg(feature = "group")]
+    OffsetFetch(Box<super::OffsetFetchRequest>),
+
+    /// [`SyncGroupRequest`](super::SyncGroupRequest).
+    #[cfg(feature = "group")]
+    SyncGroup(Box<super::SyncGroupRequest>),
+
+    /// [`AlterUserScramCredentialsRequest`](super::AlterUserScramCredentialsRequest).
+    #[cfg(feature = "security")]
+    AlterUserScramCredentials(Box<super::AlterUserScramCredentialsRequest>),
+
+    /// [`CreateAclsRequest`](super::CreateAclsRequest).
+    #[cfg(feature = "security")]
+    CreateAcls(Box<super::CreateAclsRequest>),
+
+    /// [`CreateDelegationTokenRequest`](super::CreateDelegationTokenRequest).
+    #[cfg(feature = "security")]
+    CreateDelegationToken(Box<super::CreateDelegationTokenRequest>),
+
+    /// [`DeleteAclsRequest`](super::DeleteAclsRequest).
+    #[cfg(feature = "security")]
+    DeleteAcls(Box<super::DeleteAclsRequest>),
+
+    /// [`DescribeAclsRequest`](super::DescribeAclsRequest).
+    #[cfg(feature = "security")]
+    DescribeAcls(Box<super::DescribeAclsRequest>),
+
+    /// [`DescribeDelegationTokenRequest`](super::DescribeDelegationTokenRequest).
+    #[cfg(feature = "security")]
+    DescribeDelegationToken(Box<super::DescribeDelegationTokenRequest>),
+
+    /// [`DescribeUserScramCredentialsRequest`](super::DescribeUserScramCredentialsRequest).
+    #[cfg(feature = "security")]
+    DescribeUserScramCredentials(Box<super::DescribeUserScramCredentialsRequest>),
+
+    /// [`ExpireDelegationTokenRequest`](super::ExpireDelegationTokenRequest).
+    #[cfg(feature = "security")]
+    ExpireDelegationToken(Box<super::ExpireDelegationTokenRequest>),
+
+    /// [`RenewDelegationTokenRequest`](super::RenewDelegationTokenRequest).
+    #[cfg(feature = "security")]
+    RenewDelegationToken(Box<super::RenewDelegationTokenRequest>),
+
+    /// [`AlterShareGroupOffsetsRequest`](super::AlterShareGroupOffsetsRequest).
+    #[cfg(feature = "share")]
+    AlterShareGroupOffsets(Box<super::AlterShareGroupOffsetsRequest>),
+
+    /// [`DeleteShareGroupOffsetsRequest`](super::DeleteShareGroupOffsetsRequest).
+    #[cfg(feature = "share")]
+    DeleteShareGroupOffsets(Box<super::DeleteShareGroupOffsetsRequest>),
+
+    /// [`DeleteShareGroupStateRequest`](super::DeleteShareGroupStateRequest).
+    #[cfg(feature = "share")]
+    DeleteShareGroupState(Box<super::DeleteShareGroupStateRequest>),
+
+    /// [`DescribeShareGroupOffsetsRequest`](super::DescribeShareGroupOffsetsRequest).
+    #[cfg(feature = "share")]
+    DescribeShareGroupOffsets(Box<super::DescribeShareGroupOffsetsRequest>),
+
+    /// [`InitializeShareGroupStateRequest`](super::InitializeShareGroupStateRequest).
+    #[cfg(feature = "share")]
+    InitializeShareGroupState(Box<super::InitializeShareGroupStateRequest>),
+
+    /// [`ReadShareGroupStateRequest`](super::ReadShareGroupStateRequest).
+    #[cfg(feature = "share")]
+    ReadShareGroupState(Box<super::ReadShareGroupStateRequest>),
+
+    /// [`ReadShareGroupStateSummaryRequest`](super::ReadShareGroupStateSummaryRequest).
+    #[cfg(feature = "share")]
+    ReadShareGroupStateSummary(Box<super::ReadShareGroupStateSummaryRequest>),
 
     /// [`ShareAcknowledgeRequest`](super::ShareAcknowledgeRequest).
     #[cfg(feature = "share")]
@@ -20,6 +297,72 @@ pub enum AnyRequest {
     /// [`ShareFetchRequest`](super::ShareFetchRequest).
     #[cfg(feature = "share")]
     ShareFetch(Box<super::ShareFetchRequest>),
+
+    /// [`ShareGroupDescribeRequest`](super::ShareGroupDescribeRequest).
+    #[cfg(feature = "share")]
+    ShareGroupDescribe(Box<super::ShareGroupDescribeRequest>),
+
+    /// [`ShareGroupHeartbeatRequest`](super::ShareGroupHeartbeatRequest).
+    #[cfg(feature = "share")]
+    ShareGroupHeartbeat(Box<super::ShareGroupHeartbeatRequest>),
+
+    /// [`WriteShareGroupStateRequest`](super::WriteShareGroupStateRequest).
+    #[cfg(feature = "share")]
+    WriteShareGroupState(Box<super::WriteShareGroupStateRequest>),
+
+    /// [`StreamsGroupDescribeRequest`](super::StreamsGroupDescribeRequest).
+    #[cfg(feature = "streams")]
+    StreamsGroupDescribe(Box<super::StreamsGroupDescribeRequest>),
+
+    /// [`StreamsGroupHeartbeatRequest`](super::StreamsGroupHeartbeatRequest).
+    #[cfg(feature = "streams")]
+    StreamsGroupHeartbeat(Box<super::StreamsGroupHeartbeatRequest>),
+
+    /// [`StreamsGroupTopologyDescriptionUpdateRequest`](super::StreamsGroupTopologyDescriptionUpdateRequest).
+    #[cfg(feature = "streams")]
+    StreamsGroupTopologyDescriptionUpdate(
+        Box<super::StreamsGroupTopologyDescriptionUpdateRequest>,
+    ),
+
+    /// [`UnregisterControllerRequest`](super::UnregisterControllerRequest).
+    #[cfg(feature = "streams")]
+    UnregisterController(Box<super::UnregisterControllerRequest>),
+
+    /// [`AddOffsetsToTxnRequest`](super::AddOffsetsToTxnRequest).
+    #[cfg(feature = "transaction")]
+    AddOffsetsToTxn(Box<super::AddOffsetsToTxnRequest>),
+
+    /// [`AddPartitionsToTxnRequest`](super::AddPartitionsToTxnRequest).
+    #[cfg(feature = "transaction")]
+    AddPartitionsToTxn(Box<super::AddPartitionsToTxnRequest>),
+
+    /// [`DescribeProducersRequest`](super::DescribeProducersRequest).
+    #[cfg(feature = "transaction")]
+    DescribeProducers(Box<super::DescribeProducersRequest>),
+
+    /// [`DescribeTransactionsRequest`](super::DescribeTransactionsRequest).
+    #[cfg(feature = "transaction")]
+    DescribeTransactions(Box<super::DescribeTransactionsRequest>),
+
+    /// [`EndTxnRequest`](super::EndTxnRequest).
+    #[cfg(feature = "transaction")]
+    EndTxn(Box<super::EndTxnRequest>),
+
+    /// [`InitProducerIdRequest`](super::InitProducerIdRequest).
+    #[cfg(feature = "transaction")]
+    InitProducerId(Box<super::InitProducerIdRequest>),
+
+    /// [`ListTransactionsRequest`](super::ListTransactionsRequest).
+    #[cfg(feature = "transaction")]
+    ListTransactions(Box<super::ListTransactionsRequest>),
+
+    /// [`TxnOffsetCommitRequest`](super::TxnOffsetCommitRequest).
+    #[cfg(feature = "transaction")]
+    TxnOffsetCommit(Box<super::TxnOffsetCommitRequest>),
+
+    /// [`WriteTxnMarkersRequest`](super::WriteTxnMarkersRequest).
+    #[cfg(feature = "transaction")]
+    WriteTxnMarkers(Box<super::WriteTxnMarkersRequest>),
 
     /// A request of an API that has no codec here: its body as it came, in a version of the peer's.
     Unknown {
@@ -44,8 +387,327 @@ impl AnyRequest {
     ) -> Result<Self, DecodeError> {
         Ok(
             match api_key {
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_CLIENT_QUOTAS => {
+                    Self::AlterClientQuotas(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_CONFIGS => {
+                    Self::AlterConfigs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_PARTITION_REASSIGNMENTS => {
+                    Self::AlterPartitionReassignments(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_REPLICA_LOG_DIRS => {
+                    Self::AlterReplicaLogDirs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::CREATE_PARTITIONS => {
+                    Self::CreatePartitions(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::CREATE_TOPICS => {
+                    Self::CreateTopics(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DELETE_RECORDS => {
+                    Self::DeleteRecords(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DELETE_TOPICS => {
+                    Self::DeleteTopics(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CLIENT_QUOTAS => {
+                    Self::DescribeClientQuotas(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CLUSTER => {
+                    Self::DescribeCluster(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CONFIGS => {
+                    Self::DescribeConfigs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_LOG_DIRS => {
+                    Self::DescribeLogDirs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ELECT_LEADERS => {
+                    Self::ElectLeaders(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::INCREMENTAL_ALTER_CONFIGS => {
+                    Self::IncrementalAlterConfigs(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::LIST_CONFIG_RESOURCES => {
+                    Self::ListConfigResources(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::LIST_PARTITION_REASSIGNMENTS => {
+                    Self::ListPartitionReassignments(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::UPDATE_FEATURES => {
+                    Self::UpdateFeatures(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ADD_RAFT_VOTER => {
+                    Self::AddRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ALLOCATE_PRODUCER_IDS => {
+                    Self::AllocateProducerIds(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ALTER_PARTITION => {
+                    Self::AlterPartition(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ASSIGN_REPLICAS_TO_DIRS => {
+                    Self::AssignReplicasToDirs(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BEGIN_QUORUM_EPOCH => {
+                    Self::BeginQuorumEpoch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BROKER_HEARTBEAT => {
+                    Self::BrokerHeartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BROKER_REGISTRATION => {
+                    Self::BrokerRegistration(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::CONTROLLER_REGISTRATION => {
+                    Self::ControllerRegistration(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::DESCRIBE_QUORUM => {
+                    Self::DescribeQuorum(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::END_QUORUM_EPOCH => {
+                    Self::EndQuorumEpoch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ENVELOPE => {
+                    Self::Envelope(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::FETCH_SNAPSHOT => {
+                    Self::FetchSnapshot(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::REMOVE_RAFT_VOTER => {
+                    Self::RemoveRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::UNREGISTER_BROKER => {
+                    Self::UnregisterBroker(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::UPDATE_RAFT_VOTER => {
+                    Self::UpdateRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::VOTE => Self::Vote(Box::new(Message::decode(bytes, version)?)),
                 ApiKey::API_VERSIONS => {
                     Self::ApiVersions(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
+                    Self::DescribeTopicPartitions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::FETCH => Self::Fetch(Box::new(Message::decode(bytes, version)?)),
+                ApiKey::FIND_COORDINATOR => {
+                    Self::FindCoordinator(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::GET_TELEMETRY_SUBSCRIPTIONS => {
+                    Self::GetTelemetrySubscriptions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::LIST_OFFSETS => {
+                    Self::ListOffsets(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::METADATA => {
+                    Self::Metadata(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::OFFSET_FOR_LEADER_EPOCH => {
+                    Self::OffsetForLeaderEpoch(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::PRODUCE => {
+                    Self::Produce(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::PUSH_TELEMETRY => {
+                    Self::PushTelemetry(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::SASL_AUTHENTICATE => {
+                    Self::SaslAuthenticate(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::SASL_HANDSHAKE => {
+                    Self::SaslHandshake(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::CONSUMER_GROUP_DESCRIBE => {
+                    Self::ConsumerGroupDescribe(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "group")]
+                ApiKey::CONSUMER_GROUP_HEARTBEAT => {
+                    Self::ConsumerGroupHeartbeat(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "group")]
+                ApiKey::DELETE_GROUPS => {
+                    Self::DeleteGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::DESCRIBE_GROUPS => {
+                    Self::DescribeGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::HEARTBEAT => {
+                    Self::Heartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::JOIN_GROUP => {
+                    Self::JoinGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::LEAVE_GROUP => {
+                    Self::LeaveGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::LIST_GROUPS => {
+                    Self::ListGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_COMMIT => {
+                    Self::OffsetCommit(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_DELETE => {
+                    Self::OffsetDelete(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_FETCH => {
+                    Self::OffsetFetch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::SYNC_GROUP => {
+                    Self::SyncGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::ALTER_USER_SCRAM_CREDENTIALS => {
+                    Self::AlterUserScramCredentials(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::CREATE_ACLS => {
+                    Self::CreateAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::CREATE_DELEGATION_TOKEN => {
+                    Self::CreateDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DELETE_ACLS => {
+                    Self::DeleteAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_ACLS => {
+                    Self::DescribeAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_DELEGATION_TOKEN => {
+                    Self::DescribeDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_USER_SCRAM_CREDENTIALS => {
+                    Self::DescribeUserScramCredentials(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::EXPIRE_DELEGATION_TOKEN => {
+                    Self::ExpireDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::RENEW_DELEGATION_TOKEN => {
+                    Self::RenewDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::ALTER_SHARE_GROUP_OFFSETS => {
+                    Self::AlterShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DELETE_SHARE_GROUP_OFFSETS => {
+                    Self::DeleteShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DELETE_SHARE_GROUP_STATE => {
+                    Self::DeleteShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DESCRIBE_SHARE_GROUP_OFFSETS => {
+                    Self::DescribeShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::INITIALIZE_SHARE_GROUP_STATE => {
+                    Self::InitializeShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::READ_SHARE_GROUP_STATE => {
+                    Self::ReadShareGroupState(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::READ_SHARE_GROUP_STATE_SUMMARY => {
+                    Self::ReadShareGroupStateSummary(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
                 }
                 #[cfg(feature = "share")]
                 ApiKey::SHARE_ACKNOWLEDGE => {
@@ -54,6 +716,82 @@ impl AnyRequest {
                 #[cfg(feature = "share")]
                 ApiKey::SHARE_FETCH => {
                     Self::ShareFetch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::SHARE_GROUP_DESCRIBE => {
+                    Self::ShareGroupDescribe(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::SHARE_GROUP_HEARTBEAT => {
+                    Self::ShareGroupHeartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::WRITE_SHARE_GROUP_STATE => {
+                    Self::WriteShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_DESCRIBE => {
+                    Self::StreamsGroupDescribe(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_HEARTBEAT => {
+                    Self::StreamsGroupHeartbeat(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE => {
+                    Self::StreamsGroupTopologyDescriptionUpdate(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::UNREGISTER_CONTROLLER => {
+                    Self::UnregisterController(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::ADD_OFFSETS_TO_TXN => {
+                    Self::AddOffsetsToTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::ADD_PARTITIONS_TO_TXN => {
+                    Self::AddPartitionsToTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::DESCRIBE_PRODUCERS => {
+                    Self::DescribeProducers(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::DESCRIBE_TRANSACTIONS => {
+                    Self::DescribeTransactions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::END_TXN => {
+                    Self::EndTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::INIT_PRODUCER_ID => {
+                    Self::InitProducerId(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::LIST_TRANSACTIONS => {
+                    Self::ListTransactions(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::TXN_OFFSET_COMMIT => {
+                    Self::TxnOffsetCommit(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::WRITE_TXN_MARKERS => {
+                    Self::WriteTxnMarkers(Box::new(Message::decode(bytes, version)?))
                 }
                 _ => {
                     Self::Unknown {
@@ -87,11 +825,182 @@ impl AnyRequest {
         version: i16,
     ) -> Result<(), EncodeError> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::Envelope(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::Vote(message) => message.encode_into(to, version),
             Self::ApiVersions(message) => message.encode_into(to, version),
+            Self::DescribeTopicPartitions(message) => message.encode_into(to, version),
+            Self::Fetch(message) => message.encode_into(to, version),
+            Self::FindCoordinator(message) => message.encode_into(to, version),
+            Self::GetTelemetrySubscriptions(message) => message.encode_into(to, version),
+            Self::ListOffsets(message) => message.encode_into(to, version),
+            Self::Metadata(message) => message.encode_into(to, version),
+            Self::OffsetForLeaderEpoch(message) => message.encode_into(to, version),
+            Self::Produce(message) => message.encode_into(to, version),
+            Self::PushTelemetry(message) => message.encode_into(to, version),
+            Self::SaslAuthenticate(message) => message.encode_into(to, version),
+            Self::SaslHandshake(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::Heartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ListGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::CreateAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(message) => message.encode_into(to, version),
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(message) => message.encode_into(to, version),
             #[cfg(feature = "share")]
             Self::ShareFetch(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(message) => message.encode_into(to, version),
             Self::Unknown { body, .. } => {
                 to.put(body);
                 Ok(())
@@ -106,11 +1015,178 @@ impl AnyRequest {
     /// Those of [`Message::encoded_len`].
     pub fn encoded_len(&self, version: i16) -> Result<usize, EncodeError> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::Envelope(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::Vote(message) => message.encoded_len(version),
             Self::ApiVersions(message) => message.encoded_len(version),
+            Self::DescribeTopicPartitions(message) => message.encoded_len(version),
+            Self::Fetch(message) => message.encoded_len(version),
+            Self::FindCoordinator(message) => message.encoded_len(version),
+            Self::GetTelemetrySubscriptions(message) => message.encoded_len(version),
+            Self::ListOffsets(message) => message.encoded_len(version),
+            Self::Metadata(message) => message.encoded_len(version),
+            Self::OffsetForLeaderEpoch(message) => message.encoded_len(version),
+            Self::Produce(message) => message.encoded_len(version),
+            Self::PushTelemetry(message) => message.encoded_len(version),
+            Self::SaslAuthenticate(message) => message.encoded_len(version),
+            Self::SaslHandshake(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::Heartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ListGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::CreateAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(message) => message.encoded_len(version),
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(message) => message.encoded_len(version),
             #[cfg(feature = "share")]
             Self::ShareFetch(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(message) => {
+                message.encoded_len(version)
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(message) => message.encoded_len(version),
             Self::Unknown { body, .. } => Ok(body.len()),
         }
     }
@@ -118,11 +1194,180 @@ impl AnyRequest {
     /// The key of the API.
     pub fn api_key(&self) -> ApiKey {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(_) => ApiKey::ALTER_CLIENT_QUOTAS,
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(_) => ApiKey::ALTER_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(_) => ApiKey::ALTER_PARTITION_REASSIGNMENTS,
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(_) => ApiKey::ALTER_REPLICA_LOG_DIRS,
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(_) => ApiKey::CREATE_PARTITIONS,
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(_) => ApiKey::CREATE_TOPICS,
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(_) => ApiKey::DELETE_RECORDS,
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(_) => ApiKey::DELETE_TOPICS,
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(_) => ApiKey::DESCRIBE_CLIENT_QUOTAS,
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(_) => ApiKey::DESCRIBE_CLUSTER,
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(_) => ApiKey::DESCRIBE_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(_) => ApiKey::DESCRIBE_LOG_DIRS,
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(_) => ApiKey::ELECT_LEADERS,
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(_) => ApiKey::INCREMENTAL_ALTER_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(_) => ApiKey::LIST_CONFIG_RESOURCES,
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(_) => ApiKey::LIST_PARTITION_REASSIGNMENTS,
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(_) => ApiKey::UPDATE_FEATURES,
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(_) => ApiKey::ADD_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(_) => ApiKey::ALLOCATE_PRODUCER_IDS,
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(_) => ApiKey::ALTER_PARTITION,
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(_) => ApiKey::ASSIGN_REPLICAS_TO_DIRS,
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(_) => ApiKey::BEGIN_QUORUM_EPOCH,
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(_) => ApiKey::BROKER_HEARTBEAT,
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(_) => ApiKey::BROKER_REGISTRATION,
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(_) => ApiKey::CONTROLLER_REGISTRATION,
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(_) => ApiKey::DESCRIBE_QUORUM,
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(_) => ApiKey::END_QUORUM_EPOCH,
+            #[cfg(feature = "cluster")]
+            Self::Envelope(_) => ApiKey::ENVELOPE,
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(_) => ApiKey::FETCH_SNAPSHOT,
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(_) => ApiKey::REMOVE_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(_) => ApiKey::UNREGISTER_BROKER,
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(_) => ApiKey::UPDATE_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::Vote(_) => ApiKey::VOTE,
             Self::ApiVersions(_) => ApiKey::API_VERSIONS,
+            Self::DescribeTopicPartitions(_) => ApiKey::DESCRIBE_TOPIC_PARTITIONS,
+            Self::Fetch(_) => ApiKey::FETCH,
+            Self::FindCoordinator(_) => ApiKey::FIND_COORDINATOR,
+            Self::GetTelemetrySubscriptions(_) => ApiKey::GET_TELEMETRY_SUBSCRIPTIONS,
+            Self::ListOffsets(_) => ApiKey::LIST_OFFSETS,
+            Self::Metadata(_) => ApiKey::METADATA,
+            Self::OffsetForLeaderEpoch(_) => ApiKey::OFFSET_FOR_LEADER_EPOCH,
+            Self::Produce(_) => ApiKey::PRODUCE,
+            Self::PushTelemetry(_) => ApiKey::PUSH_TELEMETRY,
+            Self::SaslAuthenticate(_) => ApiKey::SASL_AUTHENTICATE,
+            Self::SaslHandshake(_) => ApiKey::SASL_HANDSHAKE,
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(_) => ApiKey::CONSUMER_GROUP_DESCRIBE,
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(_) => ApiKey::CONSUMER_GROUP_HEARTBEAT,
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(_) => ApiKey::DELETE_GROUPS,
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(_) => ApiKey::DESCRIBE_GROUPS,
+            #[cfg(feature = "group")]
+            Self::Heartbeat(_) => ApiKey::HEARTBEAT,
+            #[cfg(feature = "group")]
+            Self::JoinGroup(_) => ApiKey::JOIN_GROUP,
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(_) => ApiKey::LEAVE_GROUP,
+            #[cfg(feature = "group")]
+            Self::ListGroups(_) => ApiKey::LIST_GROUPS,
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(_) => ApiKey::OFFSET_COMMIT,
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(_) => ApiKey::OFFSET_DELETE,
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(_) => ApiKey::OFFSET_FETCH,
+            #[cfg(feature = "group")]
+            Self::SyncGroup(_) => ApiKey::SYNC_GROUP,
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(_) => ApiKey::ALTER_USER_SCRAM_CREDENTIALS,
+            #[cfg(feature = "security")]
+            Self::CreateAcls(_) => ApiKey::CREATE_ACLS,
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(_) => ApiKey::CREATE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(_) => ApiKey::DELETE_ACLS,
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(_) => ApiKey::DESCRIBE_ACLS,
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(_) => ApiKey::DESCRIBE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(_) => {
+                ApiKey::DESCRIBE_USER_SCRAM_CREDENTIALS
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(_) => ApiKey::EXPIRE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(_) => ApiKey::RENEW_DELEGATION_TOKEN,
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(_) => ApiKey::ALTER_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(_) => ApiKey::DELETE_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(_) => ApiKey::DELETE_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(_) => ApiKey::DESCRIBE_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(_) => ApiKey::INITIALIZE_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(_) => ApiKey::READ_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(_) => ApiKey::READ_SHARE_GROUP_STATE_SUMMARY,
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(_) => ApiKey::SHARE_ACKNOWLEDGE,
             #[cfg(feature = "share")]
             Self::ShareFetch(_) => ApiKey::SHARE_FETCH,
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(_) => ApiKey::SHARE_GROUP_DESCRIBE,
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(_) => ApiKey::SHARE_GROUP_HEARTBEAT,
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(_) => ApiKey::WRITE_SHARE_GROUP_STATE,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(_) => ApiKey::STREAMS_GROUP_DESCRIBE,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(_) => ApiKey::STREAMS_GROUP_HEARTBEAT,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(_) => {
+                ApiKey::STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(_) => ApiKey::UNREGISTER_CONTROLLER,
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(_) => ApiKey::ADD_OFFSETS_TO_TXN,
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(_) => ApiKey::ADD_PARTITIONS_TO_TXN,
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(_) => ApiKey::DESCRIBE_PRODUCERS,
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(_) => ApiKey::DESCRIBE_TRANSACTIONS,
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(_) => ApiKey::END_TXN,
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(_) => ApiKey::INIT_PRODUCER_ID,
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(_) => ApiKey::LIST_TRANSACTIONS,
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(_) => ApiKey::TXN_OFFSET_COMMIT,
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(_) => ApiKey::WRITE_TXN_MARKERS,
             Self::Unknown { api_key, .. } => *api_key,
         }
     }
@@ -130,21 +1375,827 @@ impl AnyRequest {
     /// The schema of the message; `None` if it has no codec here.
     pub fn schema(&self) -> Option<&'static MessageSchema> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(_) => {
+                Some(<super::AlterClientQuotasRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(_) => {
+                Some(<super::AlterConfigsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(_) => {
+                Some(<super::AlterPartitionReassignmentsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(_) => {
+                Some(<super::AlterReplicaLogDirsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(_) => {
+                Some(<super::CreatePartitionsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(_) => {
+                Some(<super::CreateTopicsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(_) => {
+                Some(<super::DeleteRecordsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(_) => {
+                Some(<super::DeleteTopicsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(_) => {
+                Some(<super::DescribeClientQuotasRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(_) => {
+                Some(<super::DescribeClusterRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(_) => {
+                Some(<super::DescribeConfigsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(_) => {
+                Some(<super::DescribeLogDirsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(_) => {
+                Some(<super::ElectLeadersRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(_) => {
+                Some(<super::IncrementalAlterConfigsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(_) => {
+                Some(<super::ListConfigResourcesRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(_) => {
+                Some(<super::ListPartitionReassignmentsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(_) => {
+                Some(<super::UpdateFeaturesRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(_) => {
+                Some(<super::AddRaftVoterRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(_) => {
+                Some(<super::AllocateProducerIdsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(_) => {
+                Some(<super::AlterPartitionRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(_) => {
+                Some(<super::AssignReplicasToDirsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(_) => {
+                Some(<super::BeginQuorumEpochRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(_) => {
+                Some(<super::BrokerHeartbeatRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(_) => {
+                Some(<super::BrokerRegistrationRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(_) => {
+                Some(<super::ControllerRegistrationRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(_) => {
+                Some(<super::DescribeQuorumRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(_) => {
+                Some(<super::EndQuorumEpochRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::Envelope(_) => Some(<super::EnvelopeRequest as Message>::SCHEMA),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(_) => {
+                Some(<super::FetchSnapshotRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(_) => {
+                Some(<super::RemoveRaftVoterRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(_) => {
+                Some(<super::UnregisterBrokerRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(_) => {
+                Some(<super::UpdateRaftVoterRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::Vote(_) => Some(<super::VoteRequest as Message>::SCHEMA),
             Self::ApiVersions(_) => Some(<super::ApiVersionsRequest as Message>::SCHEMA),
+            Self::DescribeTopicPartitions(_) => {
+                Some(<super::DescribeTopicPartitionsRequest as Message>::SCHEMA)
+            }
+            Self::Fetch(_) => Some(<super::FetchRequest as Message>::SCHEMA),
+            Self::FindCoordinator(_) => {
+                Some(<super::FindCoordinatorRequest as Message>::SCHEMA)
+            }
+            Self::GetTelemetrySubscriptions(_) => {
+                Some(<super::GetTelemetrySubscriptionsRequest as Message>::SCHEMA)
+            }
+            Self::ListOffsets(_) => Some(<super::ListOffsetsRequest as Message>::SCHEMA),
+            Self::Metadata(_) => Some(<super::MetadataRequest as Message>::SCHEMA),
+            Self::OffsetForLeaderEpoch(_) => {
+                Some(<super::OffsetForLeaderEpochRequest as Message>::SCHEMA)
+            }
+            Self::Produce(_) => Some(<super::ProduceRequest as Message>::SCHEMA),
+            Self::PushTelemetry(_) => {
+                Some(<super::PushTelemetryRequest as Message>::SCHEMA)
+            }
+            Self::SaslAuthenticate(_) => {
+                Some(<super::SaslAuthenticateRequest as Message>::SCHEMA)
+            }
+            Self::SaslHandshake(_) => {
+                Some(<super::SaslHandshakeRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(_) => {
+                Some(<super::ConsumerGroupDescribeRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(_) => {
+                Some(<super::ConsumerGroupHeartbeatRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(_) => {
+                Some(<super::DeleteGroupsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(_) => {
+                Some(<super::DescribeGroupsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::Heartbeat(_) => Some(<super::HeartbeatRequest as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(_) => Some(<super::JoinGroupRequest as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(_) => Some(<super::LeaveGroupRequest as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::ListGroups(_) => Some(<super::ListGroupsRequest as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(_) => {
+                Some(<super::OffsetCommitRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(_) => {
+                Some(<super::OffsetDeleteRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(_) => Some(<super::OffsetFetchRequest as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(_) => Some(<super::SyncGroupRequest as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(_) => {
+                Some(<super::AlterUserScramCredentialsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::CreateAcls(_) => Some(<super::CreateAclsRequest as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(_) => {
+                Some(<super::CreateDelegationTokenRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(_) => Some(<super::DeleteAclsRequest as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(_) => {
+                Some(<super::DescribeAclsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(_) => {
+                Some(<super::DescribeDelegationTokenRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(_) => {
+                Some(<super::DescribeUserScramCredentialsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(_) => {
+                Some(<super::ExpireDelegationTokenRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(_) => {
+                Some(<super::RenewDelegationTokenRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(_) => {
+                Some(<super::AlterShareGroupOffsetsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(_) => {
+                Some(<super::DeleteShareGroupOffsetsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(_) => {
+                Some(<super::DeleteShareGroupStateRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(_) => {
+                Some(<super::DescribeShareGroupOffsetsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(_) => {
+                Some(<super::InitializeShareGroupStateRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(_) => {
+                Some(<super::ReadShareGroupStateRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(_) => {
+                Some(<super::ReadShareGroupStateSummaryRequest as Message>::SCHEMA)
+            }
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(_) => {
                 Some(<super::ShareAcknowledgeRequest as Message>::SCHEMA)
             }
             #[cfg(feature = "share")]
             Self::ShareFetch(_) => Some(<super::ShareFetchRequest as Message>::SCHEMA),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(_) => {
+                Some(<super::ShareGroupDescribeRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(_) => {
+                Some(<super::ShareGroupHeartbeatRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(_) => {
+                Some(<super::WriteShareGroupStateRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(_) => {
+                Some(<super::StreamsGroupDescribeRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(_) => {
+                Some(<super::StreamsGroupHeartbeatRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(_) => {
+                Some(
+                    <super::StreamsGroupTopologyDescriptionUpdateRequest as Message>::SCHEMA,
+                )
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(_) => {
+                Some(<super::UnregisterControllerRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(_) => {
+                Some(<super::AddOffsetsToTxnRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(_) => {
+                Some(<super::AddPartitionsToTxnRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(_) => {
+                Some(<super::DescribeProducersRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(_) => {
+                Some(<super::DescribeTransactionsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(_) => Some(<super::EndTxnRequest as Message>::SCHEMA),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(_) => {
+                Some(<super::InitProducerIdRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(_) => {
+                Some(<super::ListTransactionsRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(_) => {
+                Some(<super::TxnOffsetCommitRequest as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(_) => {
+                Some(<super::WriteTxnMarkersRequest as Message>::SCHEMA)
+            }
             Self::Unknown { .. } => None,
         }
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterClientQuotasRequest> for AnyRequest {
+    fn from(message: super::AlterClientQuotasRequest) -> Self {
+        Self::AlterClientQuotas(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterConfigsRequest> for AnyRequest {
+    fn from(message: super::AlterConfigsRequest) -> Self {
+        Self::AlterConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterPartitionReassignmentsRequest> for AnyRequest {
+    fn from(message: super::AlterPartitionReassignmentsRequest) -> Self {
+        Self::AlterPartitionReassignments(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterReplicaLogDirsRequest> for AnyRequest {
+    fn from(message: super::AlterReplicaLogDirsRequest) -> Self {
+        Self::AlterReplicaLogDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::CreatePartitionsRequest> for AnyRequest {
+    fn from(message: super::CreatePartitionsRequest) -> Self {
+        Self::CreatePartitions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::CreateTopicsRequest> for AnyRequest {
+    fn from(message: super::CreateTopicsRequest) -> Self {
+        Self::CreateTopics(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DeleteRecordsRequest> for AnyRequest {
+    fn from(message: super::DeleteRecordsRequest) -> Self {
+        Self::DeleteRecords(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DeleteTopicsRequest> for AnyRequest {
+    fn from(message: super::DeleteTopicsRequest) -> Self {
+        Self::DeleteTopics(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeClientQuotasRequest> for AnyRequest {
+    fn from(message: super::DescribeClientQuotasRequest) -> Self {
+        Self::DescribeClientQuotas(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeClusterRequest> for AnyRequest {
+    fn from(message: super::DescribeClusterRequest) -> Self {
+        Self::DescribeCluster(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeConfigsRequest> for AnyRequest {
+    fn from(message: super::DescribeConfigsRequest) -> Self {
+        Self::DescribeConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeLogDirsRequest> for AnyRequest {
+    fn from(message: super::DescribeLogDirsRequest) -> Self {
+        Self::DescribeLogDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ElectLeadersRequest> for AnyRequest {
+    fn from(message: super::ElectLeadersRequest) -> Self {
+        Self::ElectLeaders(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::IncrementalAlterConfigsRequest> for AnyRequest {
+    fn from(message: super::IncrementalAlterConfigsRequest) -> Self {
+        Self::IncrementalAlterConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ListConfigResourcesRequest> for AnyRequest {
+    fn from(message: super::ListConfigResourcesRequest) -> Self {
+        Self::ListConfigResources(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ListPartitionReassignmentsRequest> for AnyRequest {
+    fn from(message: super::ListPartitionReassignmentsRequest) -> Self {
+        Self::ListPartitionReassignments(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::UpdateFeaturesRequest> for AnyRequest {
+    fn from(message: super::UpdateFeaturesRequest) -> Self {
+        Self::UpdateFeatures(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AddRaftVoterRequest> for AnyRequest {
+    fn from(message: super::AddRaftVoterRequest) -> Self {
+        Self::AddRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AllocateProducerIdsRequest> for AnyRequest {
+    fn from(message: super::AllocateProducerIdsRequest) -> Self {
+        Self::AllocateProducerIds(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AlterPartitionRequest> for AnyRequest {
+    fn from(message: super::AlterPartitionRequest) -> Self {
+        Self::AlterPartition(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AssignReplicasToDirsRequest> for AnyRequest {
+    fn from(message: super::AssignReplicasToDirsRequest) -> Self {
+        Self::AssignReplicasToDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BeginQuorumEpochRequest> for AnyRequest {
+    fn from(message: super::BeginQuorumEpochRequest) -> Self {
+        Self::BeginQuorumEpoch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BrokerHeartbeatRequest> for AnyRequest {
+    fn from(message: super::BrokerHeartbeatRequest) -> Self {
+        Self::BrokerHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BrokerRegistrationRequest> for AnyRequest {
+    fn from(message: super::BrokerRegistrationRequest) -> Self {
+        Self::BrokerRegistration(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::ControllerRegistrationRequest> for AnyRequest {
+    fn from(message: super::ControllerRegistrationRequest) -> Self {
+        Self::ControllerRegistration(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::DescribeQuorumRequest> for AnyRequest {
+    fn from(message: super::DescribeQuorumRequest) -> Self {
+        Self::DescribeQuorum(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::EndQuorumEpochRequest> for AnyRequest {
+    fn from(message: super::EndQuorumEpochRequest) -> Self {
+        Self::EndQuorumEpoch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::EnvelopeRequest> for AnyRequest {
+    fn from(message: super::EnvelopeRequest) -> Self {
+        Self::Envelope(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::FetchSnapshotRequest> for AnyRequest {
+    fn from(message: super::FetchSnapshotRequest) -> Self {
+        Self::FetchSnapshot(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::RemoveRaftVoterRequest> for AnyRequest {
+    fn from(message: super::RemoveRaftVoterRequest) -> Self {
+        Self::RemoveRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::UnregisterBrokerRequest> for AnyRequest {
+    fn from(message: super::UnregisterBrokerRequest) -> Self {
+        Self::UnregisterBroker(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::UpdateRaftVoterRequest> for AnyRequest {
+    fn from(message: super::UpdateRaftVoterRequest) -> Self {
+        Self::UpdateRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::VoteRequest> for AnyRequest {
+    fn from(message: super::VoteRequest) -> Self {
+        Self::Vote(Box::new(message))
     }
 }
 
 impl From<super::ApiVersionsRequest> for AnyRequest {
     fn from(message: super::ApiVersionsRequest) -> Self {
         Self::ApiVersions(Box::new(message))
+    }
+}
+
+impl From<super::DescribeTopicPartitionsRequest> for AnyRequest {
+    fn from(message: super::DescribeTopicPartitionsRequest) -> Self {
+        Self::DescribeTopicPartitions(Box::new(message))
+    }
+}
+
+impl From<super::FetchRequest> for AnyRequest {
+    fn from(message: super::FetchRequest) -> Self {
+        Self::Fetch(Box::new(message))
+    }
+}
+
+impl From<super::FindCoordinatorRequest> for AnyRequest {
+    fn from(message: super::FindCoordinatorRequest) -> Self {
+        Self::FindCoordinator(Box::new(message))
+    }
+}
+
+impl From<super::GetTelemetrySubscriptionsRequest> for AnyRequest {
+    fn from(message: super::GetTelemetrySubscriptionsRequest) -> Self {
+        Self::GetTelemetrySubscriptions(Box::new(message))
+    }
+}
+
+impl From<super::ListOffsetsRequest> for AnyRequest {
+    fn from(message: super::ListOffsetsRequest) -> Self {
+        Self::ListOffsets(Box::new(message))
+    }
+}
+
+impl From<super::MetadataRequest> for AnyRequest {
+    fn from(message: super::MetadataRequest) -> Self {
+        Self::Metadata(Box::new(message))
+    }
+}
+
+impl From<super::OffsetForLeaderEpochRequest> for AnyRequest {
+    fn from(message: super::OffsetForLeaderEpochRequest) -> Self {
+        Self::OffsetForLeaderEpoch(Box::new(message))
+    }
+}
+
+impl From<super::ProduceRequest> for AnyRequest {
+    fn from(message: super::ProduceRequest) -> Self {
+        Self::Produce(Box::new(message))
+    }
+}
+
+impl From<super::PushTelemetryRequest> for AnyRequest {
+    fn from(message: super::PushTelemetryRequest) -> Self {
+        Self::PushTelemetry(Box::new(message))
+    }
+}
+
+impl From<super::SaslAuthenticateRequest> for AnyRequest {
+    fn from(message: super::SaslAuthenticateRequest) -> Self {
+        Self::SaslAuthenticate(Box::new(message))
+    }
+}
+
+impl From<super::SaslHandshakeRequest> for AnyRequest {
+    fn from(message: super::SaslHandshakeRequest) -> Self {
+        Self::SaslHandshake(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ConsumerGroupDescribeRequest> for AnyRequest {
+    fn from(message: super::ConsumerGroupDescribeRequest) -> Self {
+        Self::ConsumerGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ConsumerGroupHeartbeatRequest> for AnyRequest {
+    fn from(message: super::ConsumerGroupHeartbeatRequest) -> Self {
+        Self::ConsumerGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::DeleteGroupsRequest> for AnyRequest {
+    fn from(message: super::DeleteGroupsRequest) -> Self {
+        Self::DeleteGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::DescribeGroupsRequest> for AnyRequest {
+    fn from(message: super::DescribeGroupsRequest) -> Self {
+        Self::DescribeGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::HeartbeatRequest> for AnyRequest {
+    fn from(message: super::HeartbeatRequest) -> Self {
+        Self::Heartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::JoinGroupRequest> for AnyRequest {
+    fn from(message: super::JoinGroupRequest) -> Self {
+        Self::JoinGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::LeaveGroupRequest> for AnyRequest {
+    fn from(message: super::LeaveGroupRequest) -> Self {
+        Self::LeaveGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ListGroupsRequest> for AnyRequest {
+    fn from(message: super::ListGroupsRequest) -> Self {
+        Self::ListGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetCommitRequest> for AnyRequest {
+    fn from(message: super::OffsetCommitRequest) -> Self {
+        Self::OffsetCommit(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetDeleteRequest> for AnyRequest {
+    fn from(message: super::OffsetDeleteRequest) -> Self {
+        Self::OffsetDelete(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetFetchRequest> for AnyRequest {
+    fn from(message: super::OffsetFetchRequest) -> Self {
+        Self::OffsetFetch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::SyncGroupRequest> for AnyRequest {
+    fn from(message: super::SyncGroupRequest) -> Self {
+        Self::SyncGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::AlterUserScramCredentialsRequest> for AnyRequest {
+    fn from(message: super::AlterUserScramCredentialsRequest) -> Self {
+        Self::AlterUserScramCredentials(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::CreateAclsRequest> for AnyRequest {
+    fn from(message: super::CreateAclsRequest) -> Self {
+        Self::CreateAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::CreateDelegationTokenRequest> for AnyRequest {
+    fn from(message: super::CreateDelegationTokenRequest) -> Self {
+        Self::CreateDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DeleteAclsRequest> for AnyRequest {
+    fn from(message: super::DeleteAclsRequest) -> Self {
+        Self::DeleteAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeAclsRequest> for AnyRequest {
+    fn from(message: super::DescribeAclsRequest) -> Self {
+        Self::DescribeAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeDelegationTokenRequest> for AnyRequest {
+    fn from(message: super::DescribeDelegationTokenRequest) -> Self {
+        Self::DescribeDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeUserScramCredentialsRequest> for AnyRequest {
+    fn from(message: super::DescribeUserScramCredentialsRequest) -> Self {
+        Self::DescribeUserScramCredentials(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::ExpireDelegationTokenRequest> for AnyRequest {
+    fn from(message: super::ExpireDelegationTokenRequest) -> Self {
+        Self::ExpireDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::RenewDelegationTokenRequest> for AnyRequest {
+    fn from(message: super::RenewDelegationTokenRequest) -> Self {
+        Self::RenewDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::AlterShareGroupOffsetsRequest> for AnyRequest {
+    fn from(message: super::AlterShareGroupOffsetsRequest) -> Self {
+        Self::AlterShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DeleteShareGroupOffsetsRequest> for AnyRequest {
+    fn from(message: super::DeleteShareGroupOffsetsRequest) -> Self {
+        Self::DeleteShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DeleteShareGroupStateRequest> for AnyRequest {
+    fn from(message: super::DeleteShareGroupStateRequest) -> Self {
+        Self::DeleteShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DescribeShareGroupOffsetsRequest> for AnyRequest {
+    fn from(message: super::DescribeShareGroupOffsetsRequest) -> Self {
+        Self::DescribeShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::InitializeShareGroupStateRequest> for AnyRequest {
+    fn from(message: super::InitializeShareGroupStateRequest) -> Self {
+        Self::InitializeShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ReadShareGroupStateRequest> for AnyRequest {
+    fn from(message: super::ReadShareGroupStateRequest) -> Self {
+        Self::ReadShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ReadShareGroupStateSummaryRequest> for AnyRequest {
+    fn from(message: super::ReadShareGroupStateSummaryRequest) -> Self {
+        Self::ReadShareGroupStateSummary(Box::new(message))
     }
 }
 
@@ -162,11 +2213,400 @@ impl From<super::ShareFetchRequest> for AnyRequest {
     }
 }
 
+#[cfg(feature = "share")]
+impl From<super::ShareGroupDescribeRequest> for AnyRequest {
+    fn from(message: super::ShareGroupDescribeRequest) -> Self {
+        Self::ShareGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ShareGroupHeartbeatRequest> for AnyRequest {
+    fn from(message: super::ShareGroupHeartbeatRequest) -> Self {
+        Self::ShareGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::WriteShareGroupStateRequest> for AnyRequest {
+    fn from(message: super::WriteShareGroupStateRequest) -> Self {
+        Self::WriteShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupDescribeRequest> for AnyRequest {
+    fn from(message: super::StreamsGroupDescribeRequest) -> Self {
+        Self::StreamsGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupHeartbeatRequest> for AnyRequest {
+    fn from(message: super::StreamsGroupHeartbeatRequest) -> Self {
+        Self::StreamsGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupTopologyDescriptionUpdateRequest> for AnyRequest {
+    fn from(message: super::StreamsGroupTopologyDescriptionUpdateRequest) -> Self {
+        Self::StreamsGroupTopologyDescriptionUpdate(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::UnregisterControllerRequest> for AnyRequest {
+    fn from(message: super::UnregisterControllerRequest) -> Self {
+        Self::UnregisterController(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::AddOffsetsToTxnRequest> for AnyRequest {
+    fn from(message: super::AddOffsetsToTxnRequest) -> Self {
+        Self::AddOffsetsToTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::AddPartitionsToTxnRequest> for AnyRequest {
+    fn from(message: super::AddPartitionsToTxnRequest) -> Self {
+        Self::AddPartitionsToTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::DescribeProducersRequest> for AnyRequest {
+    fn from(message: super::DescribeProducersRequest) -> Self {
+        Self::DescribeProducers(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::DescribeTransactionsRequest> for AnyRequest {
+    fn from(message: super::DescribeTransactionsRequest) -> Self {
+        Self::DescribeTransactions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::EndTxnRequest> for AnyRequest {
+    fn from(message: super::EndTxnRequest) -> Self {
+        Self::EndTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::InitProducerIdRequest> for AnyRequest {
+    fn from(message: super::InitProducerIdRequest) -> Self {
+        Self::InitProducerId(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::ListTransactionsRequest> for AnyRequest {
+    fn from(message: super::ListTransactionsRequest) -> Self {
+        Self::ListTransactions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::TxnOffsetCommitRequest> for AnyRequest {
+    fn from(message: super::TxnOffsetCommitRequest) -> Self {
+        Self::TxnOffsetCommit(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::WriteTxnMarkersRequest> for AnyRequest {
+    fn from(message: super::WriteTxnMarkersRequest) -> Self {
+        Self::WriteTxnMarkers(Box::new(message))
+    }
+}
+
 /// A response of any API. Boxed, so that it is as small as the smallest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyResponse {
+    /// [`AlterClientQuotasResponse`](super::AlterClientQuotasResponse).
+    #[cfg(feature = "admin")]
+    AlterClientQuotas(Box<super::AlterClientQuotasResponse>),
+
+    /// [`AlterConfigsResponse`](super::AlterConfigsResponse).
+    #[cfg(feature = "admin")]
+    AlterConfigs(Box<super::AlterConfigsResponse>),
+
+    /// [`AlterPartitionReassignmentsResponse`](super::AlterPartitionReassignmentsResponse).
+    #[cfg(feature = "admin")]
+    AlterPartitionReassignments(Box<super::AlterPartitionReassignmentsResponse>),
+
+    /// [`AlterReplicaLogDirsResponse`](super::AlterReplicaLogDirsResponse).
+    #[cfg(feature = "admin")]
+    AlterReplicaLogDirs(Box<super::AlterReplicaLogDirsResponse>),
+
+    /// [`CreatePartitionsResponse`](super::CreatePartitionsResponse).
+    #[cfg(feature = "admin")]
+    CreatePartitions(Box<super::CreatePartitionsResponse>),
+
+    /// [`CreateTopicsResponse`](super::CreateTopicsResponse).
+    #[cfg(feature = "admin")]
+    CreateTopics(Box<super::CreateTopicsResponse>),
+
+    /// [`DeleteRecordsResponse`](super::DeleteRecordsResponse).
+    #[cfg(feature = "admin")]
+    DeleteRecords(Box<super::DeleteRecordsResponse>),
+
+    /// [`DeleteTopicsResponse`](super::DeleteTopicsResponse).
+    #[cfg(feature = "admin")]
+    DeleteTopics(Box<super::DeleteTopicsResponse>),
+
+    /// [`DescribeClientQuotasResponse`](super::DescribeClientQuotasResponse).
+    #[cfg(feature = "admin")]
+    DescribeClientQuotas(Box<super::DescribeClientQuotasResponse>),
+
+    /// [`DescribeClusterResponse`](super::DescribeClusterResponse).
+    #[cfg(feature = "admin")]
+    DescribeCluster(Box<super::DescribeClusterResponse>),
+
+    /// [`DescribeConfigsResponse`](super::DescribeConfigsResponse).
+    #[cfg(feature = "admin")]
+    DescribeConfigs(Box<super::DescribeConfigsResponse>),
+
+    /// [`DescribeLogDirsResponse`](super::DescribeLogDirsResponse).
+    #[cfg(feature = "admin")]
+    DescribeLogDirs(Box<super::DescribeLogDirsResponse>),
+
+    /// [`ElectLeadersResponse`](super::ElectLeadersResponse).
+    #[cfg(feature = "admin")]
+    ElectLeaders(Box<super::ElectLeadersResponse>),
+
+    /// [`IncrementalAlterConfigsResponse`](super::IncrementalAlterConfigsResponse).
+    #[cfg(feature = "admin")]
+    IncrementalAlterConfigs(Box<super::IncrementalAlterConfigsResponse>),
+
+    /// [`ListConfigResourcesResponse`](super::ListConfigResourcesResponse).
+    #[cfg(feature = "admin")]
+    ListConfigResources(Box<super::ListConfigResourcesResponse>),
+
+    /// [`ListPartitionReassignmentsResponse`](super::ListPartitionReassignmentsResponse).
+    #[cfg(feature = "admin")]
+    ListPartitionReassignments(Box<super::ListPartitionReassignmentsResponse>),
+
+    /// [`UpdateFeaturesResponse`](super::UpdateFeaturesResponse).
+    #[cfg(feature = "admin")]
+    UpdateFeatures(Box<super::UpdateFeaturesResponse>),
+
+    /// [`AddRaftVoterResponse`](super::AddRaftVoterResponse).
+    #[cfg(feature = "cluster")]
+    AddRaftVoter(Box<super::AddRaftVoterResponse>),
+
+    /// [`AllocateProducerIdsResponse`](super::AllocateProducerIdsResponse).
+    #[cfg(feature = "cluster")]
+    AllocateProducerIds(Box<super::AllocateProducerIdsResponse>),
+
+    /// [`AlterPartitionResponse`](super::AlterPartitionResponse).
+    #[cfg(feature = "cluster")]
+    AlterPartition(Box<super::AlterPartitionResponse>),
+
+    /// [`AssignReplicasToDirsResponse`](super::AssignReplicasToDirsResponse).
+    #[cfg(feature = "cluster")]
+    AssignReplicasToDirs(Box<super::AssignReplicasToDirsResponse>),
+
+    /// [`BeginQuorumEpochResponse`](super::BeginQuorumEpochResponse).
+    #[cfg(feature = "cluster")]
+    BeginQuorumEpoch(Box<super::BeginQuorumEpochResponse>),
+
+    /// [`BrokerHeartbeatResponse`](super::BrokerHeartbeatResponse).
+    #[cfg(feature = "cluster")]
+    BrokerHeartbeat(Box<super::BrokerHeartbeatResponse>),
+
+    /// [`BrokerRegistrationResponse`](super::BrokerRegistrationResponse).
+    #[cfg(feature = "cluster")]
+    BrokerRegistration(Box<super::BrokerRegistrationResponse>),
+
+    /// [`ControllerRegistrationResponse`](super::ControllerRegistrationResponse).
+    #[cfg(feature = "cluster")]
+    ControllerRegistration(Box<super::ControllerRegistrationResponse>),
+
+    /// [`DescribeQuorumResponse`](super::DescribeQuorumResponse).
+    #[cfg(feature = "cluster")]
+    DescribeQuorum(Box<super::DescribeQuorumResponse>),
+
+    /// [`EndQuorumEpochResponse`](super::EndQuorumEpochResponse).
+    #[cfg(feature = "cluster")]
+    EndQuorumEpoch(Box<super::EndQuorumEpochResponse>),
+
+    /// [`EnvelopeResponse`](super::EnvelopeResponse).
+    #[cfg(feature = "cluster")]
+    Envelope(Box<super::EnvelopeResponse>),
+
+    /// [`FetchSnapshotResponse`](super::FetchSnapshotResponse).
+    #[cfg(feature = "cluster")]
+    FetchSnapshot(Box<super::FetchSnapshotResponse>),
+
+    /// [`RemoveRaftVoterResponse`](super::RemoveRaftVoterResponse).
+    #[cfg(feature = "cluster")]
+    RemoveRaftVoter(Box<super::RemoveRaftVoterResponse>),
+
+    /// [`UnregisterBrokerResponse`](super::UnregisterBrokerResponse).
+    #[cfg(feature = "cluster")]
+    UnregisterBroker(Box<super::UnregisterBrokerResponse>),
+
+    /// [`UpdateRaftVoterResponse`](super::UpdateRaftVoterResponse).
+    #[cfg(feature = "cluster")]
+    UpdateRaftVoter(Box<super::UpdateRaftVoterResponse>),
+
+    /// [`VoteResponse`](super::VoteResponse).
+    #[cfg(feature = "cluster")]
+    Vote(Box<super::VoteResponse>),
+
     /// [`ApiVersionsResponse`](super::ApiVersionsResponse).
     ApiVersions(Box<super::ApiVersionsResponse>),
+
+    /// [`DescribeTopicPartitionsResponse`](super::DescribeTopicPartitionsResponse).
+    DescribeTopicPartitions(Box<super::DescribeTopicPartitionsResponse>),
+
+    /// [`FetchResponse`](super::FetchResponse).
+    Fetch(Box<super::FetchResponse>),
+
+    /// [`FindCoordinatorResponse`](super::FindCoordinatorResponse).
+    FindCoordinator(Box<super::FindCoordinatorResponse>),
+
+    /// [`GetTelemetrySubscriptionsResponse`](super::GetTelemetrySubscriptionsResponse).
+    GetTelemetrySubscriptions(Box<super::GetTelemetrySubscriptionsResponse>),
+
+    /// [`ListOffsetsResponse`](super::ListOffsetsResponse).
+    ListOffsets(Box<super::ListOffsetsResponse>),
+
+    /// [`MetadataResponse`](super::MetadataResponse).
+    Metadata(Box<super::MetadataResponse>),
+
+    /// [`OffsetForLeaderEpochResponse`](super::OffsetForLeaderEpochResponse).
+    OffsetForLeaderEpoch(Box<super::OffsetForLeaderEpochResponse>),
+
+    /// [`ProduceResponse`](super::ProduceResponse).
+    Produce(Box<super::ProduceResponse>),
+
+    /// [`PushTelemetryResponse`](super::PushTelemetryResponse).
+    PushTelemetry(Box<super::PushTelemetryResponse>),
+
+    /// [`SaslAuthenticateResponse`](super::SaslAuthenticateResponse).
+    SaslAuthenticate(Box<super::SaslAuthenticateResponse>),
+
+    /// [`SaslHandshakeResponse`](super::SaslHandshakeResponse).
+    SaslHandshake(Box<super::SaslHandshakeResponse>),
+
+    /// [`ConsumerGroupDescribeResponse`](super::ConsumerGroupDescribeResponse).
+    #[cfg(feature = "group")]
+    ConsumerGroupDescribe(Box<super::ConsumerGroupDescribeResponse>),
+
+    /// [`ConsumerGroupHeartbeatResponse`](super::ConsumerGroupHeartbeatResponse).
+    #[cfg(feature = "group")]
+    ConsumerGroupHeartbeat(Box<super::ConsumerGroupHeartbeatResponse>),
+
+    /// [`DeleteGroupsResponse`](super::DeleteGroupsResponse).
+    #[cfg(feature = "group")]
+    DeleteGroups(Box<super::DeleteGroupsResponse>),
+
+    /// [`DescribeGroupsResponse`](super::DescribeGroupsResponse).
+    #[cfg(feature = "group")]
+    DescribeGroups(Box<super::DescribeGroupsResponse>),
+
+    /// [`HeartbeatResponse`](super::HeartbeatResponse).
+    #[cfg(feature = "group")]
+    Heartbeat(Box<super::HeartbeatResponse>),
+
+    /// [`JoinGroupResponse`](super::JoinGroupResponse).
+    #[cfg(feature = "group")]
+    JoinGroup(Box<super::JoinGroupResponse>),
+
+    /// [`LeaveGroupResponse`](super::LeaveGroupResponse).
+    #[cfg(feature = "group")]
+    LeaveGroup(Box<super::LeaveGroupResponse>),
+
+    /// [`ListGroupsResponse`](super::ListGroupsResponse).
+    #[cfg(feature = "group")]
+    ListGroups(Box<super::ListGroupsResponse>),
+
+    /// [`OffsetCommitResponse`](super::OffsetCommitResponse).
+    #[cfg(feature = "group")]
+    OffsetCommit(Box<super::OffsetCommitResponse>),
+
+    /// [`OffsetDeleteResponse`](super::OffsetDeleteResponse).
+    #[cfg(feature = "group")]
+    OffsetDelete(Box<super::OffsetDeleteResponse>),
+
+    /// [`OffsetFetchResponse`](super::OffsetFetchResponse).
+    #[cfg(feature = "group")]
+    OffsetFetch(Box<super::OffsetFetchResponse>),
+
+    /// [`SyncGroupResponse`](super::SyncGroupResponse).
+    #[cfg(feature = "group")]
+    SyncGroup(Box<super::SyncGroupResponse>),
+
+    /// [`AlterUserScramCredentialsResponse`](super::AlterUserScramCredentialsResponse).
+    #[cfg(feature = "security")]
+    AlterUserScramCredentials(Box<super::AlterUserScramCredentialsResponse>),
+
+    /// [`CreateAclsResponse`](super::CreateAclsResponse).
+    #[cfg(feature = "security")]
+    CreateAcls(Box<super::CreateAclsResponse>),
+
+    /// [`CreateDelegationTokenResponse`](super::CreateDelegationTokenResponse).
+    #[cfg(feature = "security")]
+    CreateDelegationToken(Box<super::CreateDelegationTokenResponse>),
+
+    /// [`DeleteAclsResponse`](super::DeleteAclsResponse).
+    #[cfg(feature = "security")]
+    DeleteAcls(Box<super::DeleteAclsResponse>),
+
+    /// [`DescribeAclsResponse`](super::DescribeAclsResponse).
+    #[cfg(feature = "security")]
+    DescribeAcls(Box<super::DescribeAclsResponse>),
+
+    /// [`DescribeDelegationTokenResponse`](super::DescribeDelegationTokenResponse).
+    #[cfg(feature = "security")]
+    DescribeDelegationToken(Box<super::DescribeDelegationTokenResponse>),
+
+    /// [`DescribeUserScramCredentialsResponse`](super::DescribeUserScramCredentialsResponse).
+    #[cfg(feature = "security")]
+    DescribeUserScramCredentials(Box<super::DescribeUserScramCredentialsResponse>),
+
+    /// [`ExpireDelegationTokenResponse`](super::ExpireDelegationTokenResponse).
+    #[cfg(feature = "security")]
+    ExpireDelegationToken(Box<super::ExpireDelegationTokenResponse>),
+
+    /// [`RenewDelegationTokenResponse`](super::RenewDelegationTokenResponse).
+    #[cfg(feature = "security")]
+    RenewDelegationToken(Box<super::RenewDelegationTokenResponse>),
+
+    /// [`AlterShareGroupOffsetsResponse`](super::AlterShareGroupOffsetsResponse).
+    #[cfg(feature = "share")]
+    AlterShareGroupOffsets(Box<super::AlterShareGroupOffsetsResponse>),
+
+    /// [`DeleteShareGroupOffsetsResponse`](super::DeleteShareGroupOffsetsResponse).
+    #[cfg(feature = "share")]
+    DeleteShareGroupOffsets(Box<super::DeleteShareGroupOffsetsResponse>),
+
+    /// [`DeleteShareGroupStateResponse`](super::DeleteShareGroupStateResponse).
+    #[cfg(feature = "share")]
+    DeleteShareGroupState(Box<super::DeleteShareGroupStateResponse>),
+
+    /// [`DescribeShareGroupOffsetsResponse`](super::DescribeShareGroupOffsetsResponse).
+    #[cfg(feature = "share")]
+    DescribeShareGroupOffsets(Box<super::DescribeShareGroupOffsetsResponse>),
+
+    /// [`InitializeShareGroupStateResponse`](super::InitializeShareGroupStateResponse).
+    #[cfg(feature = "share")]
+    InitializeShareGroupState(Box<super::InitializeShareGroupStateResponse>),
+
+    /// [`ReadShareGroupStateResponse`](super::ReadShareGroupStateResponse).
+    #[cfg(feature = "share")]
+    ReadShareGroupState(Box<super::ReadShareGroupStateResponse>),
+
+    /// [`ReadShareGroupStateSummaryResponse`](super::ReadShareGroupStateSummaryResponse).
+    #[cfg(feature = "share")]
+    ReadShareGroupStateSummary(Box<super::ReadShareGroupStateSummaryResponse>),
 
     /// [`ShareAcknowledgeResponse`](super::ShareAcknowledgeResponse).
     #[cfg(feature = "share")]
@@ -175,6 +2615,72 @@ pub enum AnyResponse {
     /// [`ShareFetchResponse`](super::ShareFetchResponse).
     #[cfg(feature = "share")]
     ShareFetch(Box<super::ShareFetchResponse>),
+
+    /// [`ShareGroupDescribeResponse`](super::ShareGroupDescribeResponse).
+    #[cfg(feature = "share")]
+    ShareGroupDescribe(Box<super::ShareGroupDescribeResponse>),
+
+    /// [`ShareGroupHeartbeatResponse`](super::ShareGroupHeartbeatResponse).
+    #[cfg(feature = "share")]
+    ShareGroupHeartbeat(Box<super::ShareGroupHeartbeatResponse>),
+
+    /// [`WriteShareGroupStateResponse`](super::WriteShareGroupStateResponse).
+    #[cfg(feature = "share")]
+    WriteShareGroupState(Box<super::WriteShareGroupStateResponse>),
+
+    /// [`StreamsGroupDescribeResponse`](super::StreamsGroupDescribeResponse).
+    #[cfg(feature = "streams")]
+    StreamsGroupDescribe(Box<super::StreamsGroupDescribeResponse>),
+
+    /// [`StreamsGroupHeartbeatResponse`](super::StreamsGroupHeartbeatResponse).
+    #[cfg(feature = "streams")]
+    StreamsGroupHeartbeat(Box<super::StreamsGroupHeartbeatResponse>),
+
+    /// [`StreamsGroupTopologyDescriptionUpdateResponse`](super::StreamsGroupTopologyDescriptionUpdateResponse).
+    #[cfg(feature = "streams")]
+    StreamsGroupTopologyDescriptionUpdate(
+        Box<super::StreamsGroupTopologyDescriptionUpdateResponse>,
+    ),
+
+    /// [`UnregisterControllerResponse`](super::UnregisterControllerResponse).
+    #[cfg(feature = "streams")]
+    UnregisterController(Box<super::UnregisterControllerResponse>),
+
+    /// [`AddOffsetsToTxnResponse`](super::AddOffsetsToTxnResponse).
+    #[cfg(feature = "transaction")]
+    AddOffsetsToTxn(Box<super::AddOffsetsToTxnResponse>),
+
+    /// [`AddPartitionsToTxnResponse`](super::AddPartitionsToTxnResponse).
+    #[cfg(feature = "transaction")]
+    AddPartitionsToTxn(Box<super::AddPartitionsToTxnResponse>),
+
+    /// [`DescribeProducersResponse`](super::DescribeProducersResponse).
+    #[cfg(feature = "transaction")]
+    DescribeProducers(Box<super::DescribeProducersResponse>),
+
+    /// [`DescribeTransactionsResponse`](super::DescribeTransactionsResponse).
+    #[cfg(feature = "transaction")]
+    DescribeTransactions(Box<super::DescribeTransactionsResponse>),
+
+    /// [`EndTxnResponse`](super::EndTxnResponse).
+    #[cfg(feature = "transaction")]
+    EndTxn(Box<super::EndTxnResponse>),
+
+    /// [`InitProducerIdResponse`](super::InitProducerIdResponse).
+    #[cfg(feature = "transaction")]
+    InitProducerId(Box<super::InitProducerIdResponse>),
+
+    /// [`ListTransactionsResponse`](super::ListTransactionsResponse).
+    #[cfg(feature = "transaction")]
+    ListTransactions(Box<super::ListTransactionsResponse>),
+
+    /// [`TxnOffsetCommitResponse`](super::TxnOffsetCommitResponse).
+    #[cfg(feature = "transaction")]
+    TxnOffsetCommit(Box<super::TxnOffsetCommitResponse>),
+
+    /// [`WriteTxnMarkersResponse`](super::WriteTxnMarkersResponse).
+    #[cfg(feature = "transaction")]
+    WriteTxnMarkers(Box<super::WriteTxnMarkersResponse>),
 
     /// A response of an API that has no codec here: its body as it came, in a version of the peer's.
     Unknown {
@@ -199,8 +2705,327 @@ impl AnyResponse {
     ) -> Result<Self, DecodeError> {
         Ok(
             match api_key {
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_CLIENT_QUOTAS => {
+                    Self::AlterClientQuotas(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_CONFIGS => {
+                    Self::AlterConfigs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_PARTITION_REASSIGNMENTS => {
+                    Self::AlterPartitionReassignments(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ALTER_REPLICA_LOG_DIRS => {
+                    Self::AlterReplicaLogDirs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::CREATE_PARTITIONS => {
+                    Self::CreatePartitions(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::CREATE_TOPICS => {
+                    Self::CreateTopics(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DELETE_RECORDS => {
+                    Self::DeleteRecords(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DELETE_TOPICS => {
+                    Self::DeleteTopics(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CLIENT_QUOTAS => {
+                    Self::DescribeClientQuotas(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CLUSTER => {
+                    Self::DescribeCluster(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_CONFIGS => {
+                    Self::DescribeConfigs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::DESCRIBE_LOG_DIRS => {
+                    Self::DescribeLogDirs(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::ELECT_LEADERS => {
+                    Self::ElectLeaders(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::INCREMENTAL_ALTER_CONFIGS => {
+                    Self::IncrementalAlterConfigs(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::LIST_CONFIG_RESOURCES => {
+                    Self::ListConfigResources(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::LIST_PARTITION_REASSIGNMENTS => {
+                    Self::ListPartitionReassignments(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "admin")]
+                ApiKey::UPDATE_FEATURES => {
+                    Self::UpdateFeatures(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ADD_RAFT_VOTER => {
+                    Self::AddRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ALLOCATE_PRODUCER_IDS => {
+                    Self::AllocateProducerIds(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ALTER_PARTITION => {
+                    Self::AlterPartition(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ASSIGN_REPLICAS_TO_DIRS => {
+                    Self::AssignReplicasToDirs(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BEGIN_QUORUM_EPOCH => {
+                    Self::BeginQuorumEpoch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BROKER_HEARTBEAT => {
+                    Self::BrokerHeartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::BROKER_REGISTRATION => {
+                    Self::BrokerRegistration(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::CONTROLLER_REGISTRATION => {
+                    Self::ControllerRegistration(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::DESCRIBE_QUORUM => {
+                    Self::DescribeQuorum(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::END_QUORUM_EPOCH => {
+                    Self::EndQuorumEpoch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::ENVELOPE => {
+                    Self::Envelope(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::FETCH_SNAPSHOT => {
+                    Self::FetchSnapshot(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::REMOVE_RAFT_VOTER => {
+                    Self::RemoveRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::UNREGISTER_BROKER => {
+                    Self::UnregisterBroker(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::UPDATE_RAFT_VOTER => {
+                    Self::UpdateRaftVoter(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "cluster")]
+                ApiKey::VOTE => Self::Vote(Box::new(Message::decode(bytes, version)?)),
                 ApiKey::API_VERSIONS => {
                     Self::ApiVersions(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
+                    Self::DescribeTopicPartitions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::FETCH => Self::Fetch(Box::new(Message::decode(bytes, version)?)),
+                ApiKey::FIND_COORDINATOR => {
+                    Self::FindCoordinator(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::GET_TELEMETRY_SUBSCRIPTIONS => {
+                    Self::GetTelemetrySubscriptions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::LIST_OFFSETS => {
+                    Self::ListOffsets(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::METADATA => {
+                    Self::Metadata(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::OFFSET_FOR_LEADER_EPOCH => {
+                    Self::OffsetForLeaderEpoch(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                ApiKey::PRODUCE => {
+                    Self::Produce(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::PUSH_TELEMETRY => {
+                    Self::PushTelemetry(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::SASL_AUTHENTICATE => {
+                    Self::SaslAuthenticate(Box::new(Message::decode(bytes, version)?))
+                }
+                ApiKey::SASL_HANDSHAKE => {
+                    Self::SaslHandshake(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::CONSUMER_GROUP_DESCRIBE => {
+                    Self::ConsumerGroupDescribe(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "group")]
+                ApiKey::CONSUMER_GROUP_HEARTBEAT => {
+                    Self::ConsumerGroupHeartbeat(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "group")]
+                ApiKey::DELETE_GROUPS => {
+                    Self::DeleteGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::DESCRIBE_GROUPS => {
+                    Self::DescribeGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::HEARTBEAT => {
+                    Self::Heartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::JOIN_GROUP => {
+                    Self::JoinGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::LEAVE_GROUP => {
+                    Self::LeaveGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::LIST_GROUPS => {
+                    Self::ListGroups(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_COMMIT => {
+                    Self::OffsetCommit(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_DELETE => {
+                    Self::OffsetDelete(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::OFFSET_FETCH => {
+                    Self::OffsetFetch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "group")]
+                ApiKey::SYNC_GROUP => {
+                    Self::SyncGroup(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::ALTER_USER_SCRAM_CREDENTIALS => {
+                    Self::AlterUserScramCredentials(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::CREATE_ACLS => {
+                    Self::CreateAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::CREATE_DELEGATION_TOKEN => {
+                    Self::CreateDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DELETE_ACLS => {
+                    Self::DeleteAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_ACLS => {
+                    Self::DescribeAcls(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_DELEGATION_TOKEN => {
+                    Self::DescribeDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::DESCRIBE_USER_SCRAM_CREDENTIALS => {
+                    Self::DescribeUserScramCredentials(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::EXPIRE_DELEGATION_TOKEN => {
+                    Self::ExpireDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "security")]
+                ApiKey::RENEW_DELEGATION_TOKEN => {
+                    Self::RenewDelegationToken(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::ALTER_SHARE_GROUP_OFFSETS => {
+                    Self::AlterShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DELETE_SHARE_GROUP_OFFSETS => {
+                    Self::DeleteShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DELETE_SHARE_GROUP_STATE => {
+                    Self::DeleteShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::DESCRIBE_SHARE_GROUP_OFFSETS => {
+                    Self::DescribeShareGroupOffsets(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::INITIALIZE_SHARE_GROUP_STATE => {
+                    Self::InitializeShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "share")]
+                ApiKey::READ_SHARE_GROUP_STATE => {
+                    Self::ReadShareGroupState(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::READ_SHARE_GROUP_STATE_SUMMARY => {
+                    Self::ReadShareGroupStateSummary(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
                 }
                 #[cfg(feature = "share")]
                 ApiKey::SHARE_ACKNOWLEDGE => {
@@ -209,6 +3034,82 @@ impl AnyResponse {
                 #[cfg(feature = "share")]
                 ApiKey::SHARE_FETCH => {
                     Self::ShareFetch(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::SHARE_GROUP_DESCRIBE => {
+                    Self::ShareGroupDescribe(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::SHARE_GROUP_HEARTBEAT => {
+                    Self::ShareGroupHeartbeat(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "share")]
+                ApiKey::WRITE_SHARE_GROUP_STATE => {
+                    Self::WriteShareGroupState(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_DESCRIBE => {
+                    Self::StreamsGroupDescribe(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_HEARTBEAT => {
+                    Self::StreamsGroupHeartbeat(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE => {
+                    Self::StreamsGroupTopologyDescriptionUpdate(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "streams")]
+                ApiKey::UNREGISTER_CONTROLLER => {
+                    Self::UnregisterController(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::ADD_OFFSETS_TO_TXN => {
+                    Self::AddOffsetsToTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::ADD_PARTITIONS_TO_TXN => {
+                    Self::AddPartitionsToTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::DESCRIBE_PRODUCERS => {
+                    Self::DescribeProducers(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::DESCRIBE_TRANSACTIONS => {
+                    Self::DescribeTransactions(
+                        Box::new(Message::decode(bytes, version)?),
+                    )
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::END_TXN => {
+                    Self::EndTxn(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::INIT_PRODUCER_ID => {
+                    Self::InitProducerId(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::LIST_TRANSACTIONS => {
+                    Self::ListTransactions(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::TXN_OFFSET_COMMIT => {
+                    Self::TxnOffsetCommit(Box::new(Message::decode(bytes, version)?))
+                }
+                #[cfg(feature = "transaction")]
+                ApiKey::WRITE_TXN_MARKERS => {
+                    Self::WriteTxnMarkers(Box::new(Message::decode(bytes, version)?))
                 }
                 _ => {
                     Self::Unknown {
@@ -242,11 +3143,182 @@ impl AnyResponse {
         version: i16,
     ) -> Result<(), EncodeError> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(message) => message.encode_into(to, version),
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::Envelope(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(message) => message.encode_into(to, version),
+            #[cfg(feature = "cluster")]
+            Self::Vote(message) => message.encode_into(to, version),
             Self::ApiVersions(message) => message.encode_into(to, version),
+            Self::DescribeTopicPartitions(message) => message.encode_into(to, version),
+            Self::Fetch(message) => message.encode_into(to, version),
+            Self::FindCoordinator(message) => message.encode_into(to, version),
+            Self::GetTelemetrySubscriptions(message) => message.encode_into(to, version),
+            Self::ListOffsets(message) => message.encode_into(to, version),
+            Self::Metadata(message) => message.encode_into(to, version),
+            Self::OffsetForLeaderEpoch(message) => message.encode_into(to, version),
+            Self::Produce(message) => message.encode_into(to, version),
+            Self::PushTelemetry(message) => message.encode_into(to, version),
+            Self::SaslAuthenticate(message) => message.encode_into(to, version),
+            Self::SaslHandshake(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::Heartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::ListGroups(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(message) => message.encode_into(to, version),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::CreateAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(message) => message.encode_into(to, version),
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(message) => message.encode_into(to, version),
             #[cfg(feature = "share")]
             Self::ShareFetch(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(message) => message.encode_into(to, version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(message) => {
+                message.encode_into(to, version)
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(message) => message.encode_into(to, version),
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(message) => message.encode_into(to, version),
             Self::Unknown { body, .. } => {
                 to.put(body);
                 Ok(())
@@ -261,11 +3333,178 @@ impl AnyResponse {
     /// Those of [`Message::encoded_len`].
     pub fn encoded_len(&self, version: i16) -> Result<usize, EncodeError> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(message) => message.encoded_len(version),
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::Envelope(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(message) => message.encoded_len(version),
+            #[cfg(feature = "cluster")]
+            Self::Vote(message) => message.encoded_len(version),
             Self::ApiVersions(message) => message.encoded_len(version),
+            Self::DescribeTopicPartitions(message) => message.encoded_len(version),
+            Self::Fetch(message) => message.encoded_len(version),
+            Self::FindCoordinator(message) => message.encoded_len(version),
+            Self::GetTelemetrySubscriptions(message) => message.encoded_len(version),
+            Self::ListOffsets(message) => message.encoded_len(version),
+            Self::Metadata(message) => message.encoded_len(version),
+            Self::OffsetForLeaderEpoch(message) => message.encoded_len(version),
+            Self::Produce(message) => message.encoded_len(version),
+            Self::PushTelemetry(message) => message.encoded_len(version),
+            Self::SaslAuthenticate(message) => message.encoded_len(version),
+            Self::SaslHandshake(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::Heartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::ListGroups(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(message) => message.encoded_len(version),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::CreateAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(message) => message.encoded_len(version),
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(message) => message.encoded_len(version),
             #[cfg(feature = "share")]
             Self::ShareFetch(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(message) => message.encoded_len(version),
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(message) => {
+                message.encoded_len(version)
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(message) => message.encoded_len(version),
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(message) => message.encoded_len(version),
             Self::Unknown { body, .. } => Ok(body.len()),
         }
     }
@@ -273,11 +3512,180 @@ impl AnyResponse {
     /// The key of the API.
     pub fn api_key(&self) -> ApiKey {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(_) => ApiKey::ALTER_CLIENT_QUOTAS,
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(_) => ApiKey::ALTER_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(_) => ApiKey::ALTER_PARTITION_REASSIGNMENTS,
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(_) => ApiKey::ALTER_REPLICA_LOG_DIRS,
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(_) => ApiKey::CREATE_PARTITIONS,
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(_) => ApiKey::CREATE_TOPICS,
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(_) => ApiKey::DELETE_RECORDS,
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(_) => ApiKey::DELETE_TOPICS,
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(_) => ApiKey::DESCRIBE_CLIENT_QUOTAS,
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(_) => ApiKey::DESCRIBE_CLUSTER,
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(_) => ApiKey::DESCRIBE_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(_) => ApiKey::DESCRIBE_LOG_DIRS,
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(_) => ApiKey::ELECT_LEADERS,
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(_) => ApiKey::INCREMENTAL_ALTER_CONFIGS,
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(_) => ApiKey::LIST_CONFIG_RESOURCES,
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(_) => ApiKey::LIST_PARTITION_REASSIGNMENTS,
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(_) => ApiKey::UPDATE_FEATURES,
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(_) => ApiKey::ADD_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(_) => ApiKey::ALLOCATE_PRODUCER_IDS,
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(_) => ApiKey::ALTER_PARTITION,
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(_) => ApiKey::ASSIGN_REPLICAS_TO_DIRS,
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(_) => ApiKey::BEGIN_QUORUM_EPOCH,
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(_) => ApiKey::BROKER_HEARTBEAT,
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(_) => ApiKey::BROKER_REGISTRATION,
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(_) => ApiKey::CONTROLLER_REGISTRATION,
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(_) => ApiKey::DESCRIBE_QUORUM,
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(_) => ApiKey::END_QUORUM_EPOCH,
+            #[cfg(feature = "cluster")]
+            Self::Envelope(_) => ApiKey::ENVELOPE,
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(_) => ApiKey::FETCH_SNAPSHOT,
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(_) => ApiKey::REMOVE_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(_) => ApiKey::UNREGISTER_BROKER,
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(_) => ApiKey::UPDATE_RAFT_VOTER,
+            #[cfg(feature = "cluster")]
+            Self::Vote(_) => ApiKey::VOTE,
             Self::ApiVersions(_) => ApiKey::API_VERSIONS,
+            Self::DescribeTopicPartitions(_) => ApiKey::DESCRIBE_TOPIC_PARTITIONS,
+            Self::Fetch(_) => ApiKey::FETCH,
+            Self::FindCoordinator(_) => ApiKey::FIND_COORDINATOR,
+            Self::GetTelemetrySubscriptions(_) => ApiKey::GET_TELEMETRY_SUBSCRIPTIONS,
+            Self::ListOffsets(_) => ApiKey::LIST_OFFSETS,
+            Self::Metadata(_) => ApiKey::METADATA,
+            Self::OffsetForLeaderEpoch(_) => ApiKey::OFFSET_FOR_LEADER_EPOCH,
+            Self::Produce(_) => ApiKey::PRODUCE,
+            Self::PushTelemetry(_) => ApiKey::PUSH_TELEMETRY,
+            Self::SaslAuthenticate(_) => ApiKey::SASL_AUTHENTICATE,
+            Self::SaslHandshake(_) => ApiKey::SASL_HANDSHAKE,
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(_) => ApiKey::CONSUMER_GROUP_DESCRIBE,
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(_) => ApiKey::CONSUMER_GROUP_HEARTBEAT,
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(_) => ApiKey::DELETE_GROUPS,
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(_) => ApiKey::DESCRIBE_GROUPS,
+            #[cfg(feature = "group")]
+            Self::Heartbeat(_) => ApiKey::HEARTBEAT,
+            #[cfg(feature = "group")]
+            Self::JoinGroup(_) => ApiKey::JOIN_GROUP,
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(_) => ApiKey::LEAVE_GROUP,
+            #[cfg(feature = "group")]
+            Self::ListGroups(_) => ApiKey::LIST_GROUPS,
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(_) => ApiKey::OFFSET_COMMIT,
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(_) => ApiKey::OFFSET_DELETE,
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(_) => ApiKey::OFFSET_FETCH,
+            #[cfg(feature = "group")]
+            Self::SyncGroup(_) => ApiKey::SYNC_GROUP,
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(_) => ApiKey::ALTER_USER_SCRAM_CREDENTIALS,
+            #[cfg(feature = "security")]
+            Self::CreateAcls(_) => ApiKey::CREATE_ACLS,
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(_) => ApiKey::CREATE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(_) => ApiKey::DELETE_ACLS,
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(_) => ApiKey::DESCRIBE_ACLS,
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(_) => ApiKey::DESCRIBE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(_) => {
+                ApiKey::DESCRIBE_USER_SCRAM_CREDENTIALS
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(_) => ApiKey::EXPIRE_DELEGATION_TOKEN,
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(_) => ApiKey::RENEW_DELEGATION_TOKEN,
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(_) => ApiKey::ALTER_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(_) => ApiKey::DELETE_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(_) => ApiKey::DELETE_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(_) => ApiKey::DESCRIBE_SHARE_GROUP_OFFSETS,
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(_) => ApiKey::INITIALIZE_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(_) => ApiKey::READ_SHARE_GROUP_STATE,
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(_) => ApiKey::READ_SHARE_GROUP_STATE_SUMMARY,
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(_) => ApiKey::SHARE_ACKNOWLEDGE,
             #[cfg(feature = "share")]
             Self::ShareFetch(_) => ApiKey::SHARE_FETCH,
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(_) => ApiKey::SHARE_GROUP_DESCRIBE,
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(_) => ApiKey::SHARE_GROUP_HEARTBEAT,
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(_) => ApiKey::WRITE_SHARE_GROUP_STATE,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(_) => ApiKey::STREAMS_GROUP_DESCRIBE,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(_) => ApiKey::STREAMS_GROUP_HEARTBEAT,
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(_) => {
+                ApiKey::STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(_) => ApiKey::UNREGISTER_CONTROLLER,
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(_) => ApiKey::ADD_OFFSETS_TO_TXN,
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(_) => ApiKey::ADD_PARTITIONS_TO_TXN,
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(_) => ApiKey::DESCRIBE_PRODUCERS,
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(_) => ApiKey::DESCRIBE_TRANSACTIONS,
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(_) => ApiKey::END_TXN,
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(_) => ApiKey::INIT_PRODUCER_ID,
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(_) => ApiKey::LIST_TRANSACTIONS,
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(_) => ApiKey::TXN_OFFSET_COMMIT,
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(_) => ApiKey::WRITE_TXN_MARKERS,
             Self::Unknown { api_key, .. } => *api_key,
         }
     }
@@ -285,21 +3693,827 @@ impl AnyResponse {
     /// The schema of the message; `None` if it has no codec here.
     pub fn schema(&self) -> Option<&'static MessageSchema> {
         match self {
+            #[cfg(feature = "admin")]
+            Self::AlterClientQuotas(_) => {
+                Some(<super::AlterClientQuotasResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterConfigs(_) => {
+                Some(<super::AlterConfigsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterPartitionReassignments(_) => {
+                Some(<super::AlterPartitionReassignmentsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::AlterReplicaLogDirs(_) => {
+                Some(<super::AlterReplicaLogDirsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::CreatePartitions(_) => {
+                Some(<super::CreatePartitionsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::CreateTopics(_) => {
+                Some(<super::CreateTopicsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DeleteRecords(_) => {
+                Some(<super::DeleteRecordsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DeleteTopics(_) => {
+                Some(<super::DeleteTopicsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeClientQuotas(_) => {
+                Some(<super::DescribeClientQuotasResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeCluster(_) => {
+                Some(<super::DescribeClusterResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeConfigs(_) => {
+                Some(<super::DescribeConfigsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::DescribeLogDirs(_) => {
+                Some(<super::DescribeLogDirsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ElectLeaders(_) => {
+                Some(<super::ElectLeadersResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::IncrementalAlterConfigs(_) => {
+                Some(<super::IncrementalAlterConfigsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ListConfigResources(_) => {
+                Some(<super::ListConfigResourcesResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::ListPartitionReassignments(_) => {
+                Some(<super::ListPartitionReassignmentsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "admin")]
+            Self::UpdateFeatures(_) => {
+                Some(<super::UpdateFeaturesResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AddRaftVoter(_) => {
+                Some(<super::AddRaftVoterResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AllocateProducerIds(_) => {
+                Some(<super::AllocateProducerIdsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AlterPartition(_) => {
+                Some(<super::AlterPartitionResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::AssignReplicasToDirs(_) => {
+                Some(<super::AssignReplicasToDirsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BeginQuorumEpoch(_) => {
+                Some(<super::BeginQuorumEpochResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BrokerHeartbeat(_) => {
+                Some(<super::BrokerHeartbeatResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::BrokerRegistration(_) => {
+                Some(<super::BrokerRegistrationResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::ControllerRegistration(_) => {
+                Some(<super::ControllerRegistrationResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::DescribeQuorum(_) => {
+                Some(<super::DescribeQuorumResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::EndQuorumEpoch(_) => {
+                Some(<super::EndQuorumEpochResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::Envelope(_) => Some(<super::EnvelopeResponse as Message>::SCHEMA),
+            #[cfg(feature = "cluster")]
+            Self::FetchSnapshot(_) => {
+                Some(<super::FetchSnapshotResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::RemoveRaftVoter(_) => {
+                Some(<super::RemoveRaftVoterResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::UnregisterBroker(_) => {
+                Some(<super::UnregisterBrokerResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::UpdateRaftVoter(_) => {
+                Some(<super::UpdateRaftVoterResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "cluster")]
+            Self::Vote(_) => Some(<super::VoteResponse as Message>::SCHEMA),
             Self::ApiVersions(_) => Some(<super::ApiVersionsResponse as Message>::SCHEMA),
+            Self::DescribeTopicPartitions(_) => {
+                Some(<super::DescribeTopicPartitionsResponse as Message>::SCHEMA)
+            }
+            Self::Fetch(_) => Some(<super::FetchResponse as Message>::SCHEMA),
+            Self::FindCoordinator(_) => {
+                Some(<super::FindCoordinatorResponse as Message>::SCHEMA)
+            }
+            Self::GetTelemetrySubscriptions(_) => {
+                Some(<super::GetTelemetrySubscriptionsResponse as Message>::SCHEMA)
+            }
+            Self::ListOffsets(_) => Some(<super::ListOffsetsResponse as Message>::SCHEMA),
+            Self::Metadata(_) => Some(<super::MetadataResponse as Message>::SCHEMA),
+            Self::OffsetForLeaderEpoch(_) => {
+                Some(<super::OffsetForLeaderEpochResponse as Message>::SCHEMA)
+            }
+            Self::Produce(_) => Some(<super::ProduceResponse as Message>::SCHEMA),
+            Self::PushTelemetry(_) => {
+                Some(<super::PushTelemetryResponse as Message>::SCHEMA)
+            }
+            Self::SaslAuthenticate(_) => {
+                Some(<super::SaslAuthenticateResponse as Message>::SCHEMA)
+            }
+            Self::SaslHandshake(_) => {
+                Some(<super::SaslHandshakeResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupDescribe(_) => {
+                Some(<super::ConsumerGroupDescribeResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::ConsumerGroupHeartbeat(_) => {
+                Some(<super::ConsumerGroupHeartbeatResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::DeleteGroups(_) => {
+                Some(<super::DeleteGroupsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::DescribeGroups(_) => {
+                Some(<super::DescribeGroupsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::Heartbeat(_) => Some(<super::HeartbeatResponse as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::JoinGroup(_) => Some(<super::JoinGroupResponse as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::LeaveGroup(_) => Some(<super::LeaveGroupResponse as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::ListGroups(_) => Some(<super::ListGroupsResponse as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::OffsetCommit(_) => {
+                Some(<super::OffsetCommitResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::OffsetDelete(_) => {
+                Some(<super::OffsetDeleteResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "group")]
+            Self::OffsetFetch(_) => Some(<super::OffsetFetchResponse as Message>::SCHEMA),
+            #[cfg(feature = "group")]
+            Self::SyncGroup(_) => Some(<super::SyncGroupResponse as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::AlterUserScramCredentials(_) => {
+                Some(<super::AlterUserScramCredentialsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::CreateAcls(_) => Some(<super::CreateAclsResponse as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::CreateDelegationToken(_) => {
+                Some(<super::CreateDelegationTokenResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DeleteAcls(_) => Some(<super::DeleteAclsResponse as Message>::SCHEMA),
+            #[cfg(feature = "security")]
+            Self::DescribeAcls(_) => {
+                Some(<super::DescribeAclsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DescribeDelegationToken(_) => {
+                Some(<super::DescribeDelegationTokenResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::DescribeUserScramCredentials(_) => {
+                Some(<super::DescribeUserScramCredentialsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::ExpireDelegationToken(_) => {
+                Some(<super::ExpireDelegationTokenResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "security")]
+            Self::RenewDelegationToken(_) => {
+                Some(<super::RenewDelegationTokenResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::AlterShareGroupOffsets(_) => {
+                Some(<super::AlterShareGroupOffsetsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupOffsets(_) => {
+                Some(<super::DeleteShareGroupOffsetsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DeleteShareGroupState(_) => {
+                Some(<super::DeleteShareGroupStateResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::DescribeShareGroupOffsets(_) => {
+                Some(<super::DescribeShareGroupOffsetsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::InitializeShareGroupState(_) => {
+                Some(<super::InitializeShareGroupStateResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupState(_) => {
+                Some(<super::ReadShareGroupStateResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ReadShareGroupStateSummary(_) => {
+                Some(<super::ReadShareGroupStateSummaryResponse as Message>::SCHEMA)
+            }
             #[cfg(feature = "share")]
             Self::ShareAcknowledge(_) => {
                 Some(<super::ShareAcknowledgeResponse as Message>::SCHEMA)
             }
             #[cfg(feature = "share")]
             Self::ShareFetch(_) => Some(<super::ShareFetchResponse as Message>::SCHEMA),
+            #[cfg(feature = "share")]
+            Self::ShareGroupDescribe(_) => {
+                Some(<super::ShareGroupDescribeResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::ShareGroupHeartbeat(_) => {
+                Some(<super::ShareGroupHeartbeatResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "share")]
+            Self::WriteShareGroupState(_) => {
+                Some(<super::WriteShareGroupStateResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupDescribe(_) => {
+                Some(<super::StreamsGroupDescribeResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupHeartbeat(_) => {
+                Some(<super::StreamsGroupHeartbeatResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "streams")]
+            Self::StreamsGroupTopologyDescriptionUpdate(_) => {
+                Some(
+                    <super::StreamsGroupTopologyDescriptionUpdateResponse as Message>::SCHEMA,
+                )
+            }
+            #[cfg(feature = "streams")]
+            Self::UnregisterController(_) => {
+                Some(<super::UnregisterControllerResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::AddOffsetsToTxn(_) => {
+                Some(<super::AddOffsetsToTxnResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::AddPartitionsToTxn(_) => {
+                Some(<super::AddPartitionsToTxnResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::DescribeProducers(_) => {
+                Some(<super::DescribeProducersResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::DescribeTransactions(_) => {
+                Some(<super::DescribeTransactionsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::EndTxn(_) => Some(<super::EndTxnResponse as Message>::SCHEMA),
+            #[cfg(feature = "transaction")]
+            Self::InitProducerId(_) => {
+                Some(<super::InitProducerIdResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::ListTransactions(_) => {
+                Some(<super::ListTransactionsResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::TxnOffsetCommit(_) => {
+                Some(<super::TxnOffsetCommitResponse as Message>::SCHEMA)
+            }
+            #[cfg(feature = "transaction")]
+            Self::WriteTxnMarkers(_) => {
+                Some(<super::WriteTxnMarkersResponse as Message>::SCHEMA)
+            }
             Self::Unknown { .. } => None,
         }
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterClientQuotasResponse> for AnyResponse {
+    fn from(message: super::AlterClientQuotasResponse) -> Self {
+        Self::AlterClientQuotas(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterConfigsResponse> for AnyResponse {
+    fn from(message: super::AlterConfigsResponse) -> Self {
+        Self::AlterConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterPartitionReassignmentsResponse> for AnyResponse {
+    fn from(message: super::AlterPartitionReassignmentsResponse) -> Self {
+        Self::AlterPartitionReassignments(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::AlterReplicaLogDirsResponse> for AnyResponse {
+    fn from(message: super::AlterReplicaLogDirsResponse) -> Self {
+        Self::AlterReplicaLogDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::CreatePartitionsResponse> for AnyResponse {
+    fn from(message: super::CreatePartitionsResponse) -> Self {
+        Self::CreatePartitions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::CreateTopicsResponse> for AnyResponse {
+    fn from(message: super::CreateTopicsResponse) -> Self {
+        Self::CreateTopics(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DeleteRecordsResponse> for AnyResponse {
+    fn from(message: super::DeleteRecordsResponse) -> Self {
+        Self::DeleteRecords(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DeleteTopicsResponse> for AnyResponse {
+    fn from(message: super::DeleteTopicsResponse) -> Self {
+        Self::DeleteTopics(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeClientQuotasResponse> for AnyResponse {
+    fn from(message: super::DescribeClientQuotasResponse) -> Self {
+        Self::DescribeClientQuotas(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeClusterResponse> for AnyResponse {
+    fn from(message: super::DescribeClusterResponse) -> Self {
+        Self::DescribeCluster(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeConfigsResponse> for AnyResponse {
+    fn from(message: super::DescribeConfigsResponse) -> Self {
+        Self::DescribeConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::DescribeLogDirsResponse> for AnyResponse {
+    fn from(message: super::DescribeLogDirsResponse) -> Self {
+        Self::DescribeLogDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ElectLeadersResponse> for AnyResponse {
+    fn from(message: super::ElectLeadersResponse) -> Self {
+        Self::ElectLeaders(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::IncrementalAlterConfigsResponse> for AnyResponse {
+    fn from(message: super::IncrementalAlterConfigsResponse) -> Self {
+        Self::IncrementalAlterConfigs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ListConfigResourcesResponse> for AnyResponse {
+    fn from(message: super::ListConfigResourcesResponse) -> Self {
+        Self::ListConfigResources(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::ListPartitionReassignmentsResponse> for AnyResponse {
+    fn from(message: super::ListPartitionReassignmentsResponse) -> Self {
+        Self::ListPartitionReassignments(Box::new(message))
+    }
+}
+
+#[cfg(feature = "admin")]
+impl From<super::UpdateFeaturesResponse> for AnyResponse {
+    fn from(message: super::UpdateFeaturesResponse) -> Self {
+        Self::UpdateFeatures(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AddRaftVoterResponse> for AnyResponse {
+    fn from(message: super::AddRaftVoterResponse) -> Self {
+        Self::AddRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AllocateProducerIdsResponse> for AnyResponse {
+    fn from(message: super::AllocateProducerIdsResponse) -> Self {
+        Self::AllocateProducerIds(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AlterPartitionResponse> for AnyResponse {
+    fn from(message: super::AlterPartitionResponse) -> Self {
+        Self::AlterPartition(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::AssignReplicasToDirsResponse> for AnyResponse {
+    fn from(message: super::AssignReplicasToDirsResponse) -> Self {
+        Self::AssignReplicasToDirs(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BeginQuorumEpochResponse> for AnyResponse {
+    fn from(message: super::BeginQuorumEpochResponse) -> Self {
+        Self::BeginQuorumEpoch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BrokerHeartbeatResponse> for AnyResponse {
+    fn from(message: super::BrokerHeartbeatResponse) -> Self {
+        Self::BrokerHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::BrokerRegistrationResponse> for AnyResponse {
+    fn from(message: super::BrokerRegistrationResponse) -> Self {
+        Self::BrokerRegistration(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::ControllerRegistrationResponse> for AnyResponse {
+    fn from(message: super::ControllerRegistrationResponse) -> Self {
+        Self::ControllerRegistration(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::DescribeQuorumResponse> for AnyResponse {
+    fn from(message: super::DescribeQuorumResponse) -> Self {
+        Self::DescribeQuorum(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::EndQuorumEpochResponse> for AnyResponse {
+    fn from(message: super::EndQuorumEpochResponse) -> Self {
+        Self::EndQuorumEpoch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::EnvelopeResponse> for AnyResponse {
+    fn from(message: super::EnvelopeResponse) -> Self {
+        Self::Envelope(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::FetchSnapshotResponse> for AnyResponse {
+    fn from(message: super::FetchSnapshotResponse) -> Self {
+        Self::FetchSnapshot(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::RemoveRaftVoterResponse> for AnyResponse {
+    fn from(message: super::RemoveRaftVoterResponse) -> Self {
+        Self::RemoveRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::UnregisterBrokerResponse> for AnyResponse {
+    fn from(message: super::UnregisterBrokerResponse) -> Self {
+        Self::UnregisterBroker(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::UpdateRaftVoterResponse> for AnyResponse {
+    fn from(message: super::UpdateRaftVoterResponse) -> Self {
+        Self::UpdateRaftVoter(Box::new(message))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<super::VoteResponse> for AnyResponse {
+    fn from(message: super::VoteResponse) -> Self {
+        Self::Vote(Box::new(message))
     }
 }
 
 impl From<super::ApiVersionsResponse> for AnyResponse {
     fn from(message: super::ApiVersionsResponse) -> Self {
         Self::ApiVersions(Box::new(message))
+    }
+}
+
+impl From<super::DescribeTopicPartitionsResponse> for AnyResponse {
+    fn from(message: super::DescribeTopicPartitionsResponse) -> Self {
+        Self::DescribeTopicPartitions(Box::new(message))
+    }
+}
+
+impl From<super::FetchResponse> for AnyResponse {
+    fn from(message: super::FetchResponse) -> Self {
+        Self::Fetch(Box::new(message))
+    }
+}
+
+impl From<super::FindCoordinatorResponse> for AnyResponse {
+    fn from(message: super::FindCoordinatorResponse) -> Self {
+        Self::FindCoordinator(Box::new(message))
+    }
+}
+
+impl From<super::GetTelemetrySubscriptionsResponse> for AnyResponse {
+    fn from(message: super::GetTelemetrySubscriptionsResponse) -> Self {
+        Self::GetTelemetrySubscriptions(Box::new(message))
+    }
+}
+
+impl From<super::ListOffsetsResponse> for AnyResponse {
+    fn from(message: super::ListOffsetsResponse) -> Self {
+        Self::ListOffsets(Box::new(message))
+    }
+}
+
+impl From<super::MetadataResponse> for AnyResponse {
+    fn from(message: super::MetadataResponse) -> Self {
+        Self::Metadata(Box::new(message))
+    }
+}
+
+impl From<super::OffsetForLeaderEpochResponse> for AnyResponse {
+    fn from(message: super::OffsetForLeaderEpochResponse) -> Self {
+        Self::OffsetForLeaderEpoch(Box::new(message))
+    }
+}
+
+impl From<super::ProduceResponse> for AnyResponse {
+    fn from(message: super::ProduceResponse) -> Self {
+        Self::Produce(Box::new(message))
+    }
+}
+
+impl From<super::PushTelemetryResponse> for AnyResponse {
+    fn from(message: super::PushTelemetryResponse) -> Self {
+        Self::PushTelemetry(Box::new(message))
+    }
+}
+
+impl From<super::SaslAuthenticateResponse> for AnyResponse {
+    fn from(message: super::SaslAuthenticateResponse) -> Self {
+        Self::SaslAuthenticate(Box::new(message))
+    }
+}
+
+impl From<super::SaslHandshakeResponse> for AnyResponse {
+    fn from(message: super::SaslHandshakeResponse) -> Self {
+        Self::SaslHandshake(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ConsumerGroupDescribeResponse> for AnyResponse {
+    fn from(message: super::ConsumerGroupDescribeResponse) -> Self {
+        Self::ConsumerGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ConsumerGroupHeartbeatResponse> for AnyResponse {
+    fn from(message: super::ConsumerGroupHeartbeatResponse) -> Self {
+        Self::ConsumerGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::DeleteGroupsResponse> for AnyResponse {
+    fn from(message: super::DeleteGroupsResponse) -> Self {
+        Self::DeleteGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::DescribeGroupsResponse> for AnyResponse {
+    fn from(message: super::DescribeGroupsResponse) -> Self {
+        Self::DescribeGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::HeartbeatResponse> for AnyResponse {
+    fn from(message: super::HeartbeatResponse) -> Self {
+        Self::Heartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::JoinGroupResponse> for AnyResponse {
+    fn from(message: super::JoinGroupResponse) -> Self {
+        Self::JoinGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::LeaveGroupResponse> for AnyResponse {
+    fn from(message: super::LeaveGroupResponse) -> Self {
+        Self::LeaveGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::ListGroupsResponse> for AnyResponse {
+    fn from(message: super::ListGroupsResponse) -> Self {
+        Self::ListGroups(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetCommitResponse> for AnyResponse {
+    fn from(message: super::OffsetCommitResponse) -> Self {
+        Self::OffsetCommit(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetDeleteResponse> for AnyResponse {
+    fn from(message: super::OffsetDeleteResponse) -> Self {
+        Self::OffsetDelete(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::OffsetFetchResponse> for AnyResponse {
+    fn from(message: super::OffsetFetchResponse) -> Self {
+        Self::OffsetFetch(Box::new(message))
+    }
+}
+
+#[cfg(feature = "group")]
+impl From<super::SyncGroupResponse> for AnyResponse {
+    fn from(message: super::SyncGroupResponse) -> Self {
+        Self::SyncGroup(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::AlterUserScramCredentialsResponse> for AnyResponse {
+    fn from(message: super::AlterUserScramCredentialsResponse) -> Self {
+        Self::AlterUserScramCredentials(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::CreateAclsResponse> for AnyResponse {
+    fn from(message: super::CreateAclsResponse) -> Self {
+        Self::CreateAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::CreateDelegationTokenResponse> for AnyResponse {
+    fn from(message: super::CreateDelegationTokenResponse) -> Self {
+        Self::CreateDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DeleteAclsResponse> for AnyResponse {
+    fn from(message: super::DeleteAclsResponse) -> Self {
+        Self::DeleteAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeAclsResponse> for AnyResponse {
+    fn from(message: super::DescribeAclsResponse) -> Self {
+        Self::DescribeAcls(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeDelegationTokenResponse> for AnyResponse {
+    fn from(message: super::DescribeDelegationTokenResponse) -> Self {
+        Self::DescribeDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::DescribeUserScramCredentialsResponse> for AnyResponse {
+    fn from(message: super::DescribeUserScramCredentialsResponse) -> Self {
+        Self::DescribeUserScramCredentials(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::ExpireDelegationTokenResponse> for AnyResponse {
+    fn from(message: super::ExpireDelegationTokenResponse) -> Self {
+        Self::ExpireDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "security")]
+impl From<super::RenewDelegationTokenResponse> for AnyResponse {
+    fn from(message: super::RenewDelegationTokenResponse) -> Self {
+        Self::RenewDelegationToken(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::AlterShareGroupOffsetsResponse> for AnyResponse {
+    fn from(message: super::AlterShareGroupOffsetsResponse) -> Self {
+        Self::AlterShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DeleteShareGroupOffsetsResponse> for AnyResponse {
+    fn from(message: super::DeleteShareGroupOffsetsResponse) -> Self {
+        Self::DeleteShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DeleteShareGroupStateResponse> for AnyResponse {
+    fn from(message: super::DeleteShareGroupStateResponse) -> Self {
+        Self::DeleteShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::DescribeShareGroupOffsetsResponse> for AnyResponse {
+    fn from(message: super::DescribeShareGroupOffsetsResponse) -> Self {
+        Self::DescribeShareGroupOffsets(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::InitializeShareGroupStateResponse> for AnyResponse {
+    fn from(message: super::InitializeShareGroupStateResponse) -> Self {
+        Self::InitializeShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ReadShareGroupStateResponse> for AnyResponse {
+    fn from(message: super::ReadShareGroupStateResponse) -> Self {
+        Self::ReadShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ReadShareGroupStateSummaryResponse> for AnyResponse {
+    fn from(message: super::ReadShareGroupStateSummaryResponse) -> Self {
+        Self::ReadShareGroupStateSummary(Box::new(message))
     }
 }
 
@@ -317,14 +4531,450 @@ impl From<super::ShareFetchResponse> for AnyResponse {
     }
 }
 
+#[cfg(feature = "share")]
+impl From<super::ShareGroupDescribeResponse> for AnyResponse {
+    fn from(message: super::ShareGroupDescribeResponse) -> Self {
+        Self::ShareGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::ShareGroupHeartbeatResponse> for AnyResponse {
+    fn from(message: super::ShareGroupHeartbeatResponse) -> Self {
+        Self::ShareGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "share")]
+impl From<super::WriteShareGroupStateResponse> for AnyResponse {
+    fn from(message: super::WriteShareGroupStateResponse) -> Self {
+        Self::WriteShareGroupState(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupDescribeResponse> for AnyResponse {
+    fn from(message: super::StreamsGroupDescribeResponse) -> Self {
+        Self::StreamsGroupDescribe(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupHeartbeatResponse> for AnyResponse {
+    fn from(message: super::StreamsGroupHeartbeatResponse) -> Self {
+        Self::StreamsGroupHeartbeat(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::StreamsGroupTopologyDescriptionUpdateResponse> for AnyResponse {
+    fn from(message: super::StreamsGroupTopologyDescriptionUpdateResponse) -> Self {
+        Self::StreamsGroupTopologyDescriptionUpdate(Box::new(message))
+    }
+}
+
+#[cfg(feature = "streams")]
+impl From<super::UnregisterControllerResponse> for AnyResponse {
+    fn from(message: super::UnregisterControllerResponse) -> Self {
+        Self::UnregisterController(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::AddOffsetsToTxnResponse> for AnyResponse {
+    fn from(message: super::AddOffsetsToTxnResponse) -> Self {
+        Self::AddOffsetsToTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::AddPartitionsToTxnResponse> for AnyResponse {
+    fn from(message: super::AddPartitionsToTxnResponse) -> Self {
+        Self::AddPartitionsToTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::DescribeProducersResponse> for AnyResponse {
+    fn from(message: super::DescribeProducersResponse) -> Self {
+        Self::DescribeProducers(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::DescribeTransactionsResponse> for AnyResponse {
+    fn from(message: super::DescribeTransactionsResponse) -> Self {
+        Self::DescribeTransactions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::EndTxnResponse> for AnyResponse {
+    fn from(message: super::EndTxnResponse) -> Self {
+        Self::EndTxn(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::InitProducerIdResponse> for AnyResponse {
+    fn from(message: super::InitProducerIdResponse) -> Self {
+        Self::InitProducerId(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::ListTransactionsResponse> for AnyResponse {
+    fn from(message: super::ListTransactionsResponse) -> Self {
+        Self::ListTransactions(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::TxnOffsetCommitResponse> for AnyResponse {
+    fn from(message: super::TxnOffsetCommitResponse) -> Self {
+        Self::TxnOffsetCommit(Box::new(message))
+    }
+}
+
+#[cfg(feature = "transaction")]
+impl From<super::WriteTxnMarkersResponse> for AnyResponse {
+    fn from(message: super::WriteTxnMarkersResponse) -> Self {
+        Self::WriteTxnMarkers(Box::new(message))
+    }
+}
+
 /// Shows the type of every message that is compiled to `visitor`.
 pub fn visit_messages(visitor: &mut impl MessageVisitor) {
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterClientQuotasRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterClientQuotasResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterConfigsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterConfigsResponse>();
+    #[cfg(feature = "admin")]
+    visitor.visit::<super::AlterPartitionReassignmentsRequest>();
+    #[cfg(feature = "admin")]
+    visitor.visit::<super::AlterPartitionReassignmentsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterReplicaLogDirsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::AlterReplicaLogDirsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::CreatePartitionsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::CreatePartitionsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::CreateTopicsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::CreateTopicsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DeleteRecordsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DeleteRecordsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DeleteTopicsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DeleteTopicsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeClientQuotasRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeClientQuotasResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeClusterRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeClusterResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeConfigsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeConfigsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeLogDirsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::DescribeLogDirsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::ElectLeadersRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::ElectLeadersResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::IncrementalAlterConfigsRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::IncrementalAlterConfigsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::ListConfigResourcesRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::ListConfigResourcesResponse>();
+    #[cfg(feature = "admin")]
+    visitor.visit::<super::ListPartitionReassignmentsRequest>();
+    #[cfg(feature = "admin")]
+    visitor.visit::<super::ListPartitionReassignmentsResponse>();
+    #[cfg(feature = "admin")] visitor.visit::<super::UpdateFeaturesRequest>();
+    #[cfg(feature = "admin")] visitor.visit::<super::UpdateFeaturesResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AddRaftVoterRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AddRaftVoterResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AllocateProducerIdsRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AllocateProducerIdsResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AlterPartitionRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AlterPartitionResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AssignReplicasToDirsRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::AssignReplicasToDirsResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BeginQuorumEpochRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BeginQuorumEpochResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BrokerHeartbeatRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BrokerHeartbeatResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BrokerRegistrationRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::BrokerRegistrationResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::ControllerRegistrationRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::ControllerRegistrationResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::DescribeQuorumRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::DescribeQuorumResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::EndQuorumEpochRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::EndQuorumEpochResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::EnvelopeRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::EnvelopeResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::FetchSnapshotRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::FetchSnapshotResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::QuorumStateData>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::RemoveRaftVoterRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::RemoveRaftVoterResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::UnregisterBrokerRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::UnregisterBrokerResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::UpdateRaftVoterRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::UpdateRaftVoterResponse>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::VoteRequest>();
+    #[cfg(feature = "cluster")] visitor.visit::<super::VoteResponse>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupCurrentMemberAssignmentKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupCurrentMemberAssignmentValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupMemberMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupMemberMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ConsumerGroupMetadataKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ConsumerGroupMetadataValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupPartitionMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupPartitionMetadataValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupRegularExpressionKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupRegularExpressionValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupTargetAssignmentMemberKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupTargetAssignmentMemberValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupTargetAssignmentMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ConsumerGroupTargetAssignmentMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::GroupMetadataKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::GroupMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::LegacyOffsetCommitKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::LegacyOffsetCommitValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::OffsetCommitKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::OffsetCommitValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupCurrentMemberAssignmentKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupCurrentMemberAssignmentValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupMemberMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupMemberMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareGroupMetadataKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareGroupMetadataValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupStatePartitionMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupStatePartitionMetadataValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupTargetAssignmentMemberKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupTargetAssignmentMemberValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupTargetAssignmentMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::ShareGroupTargetAssignmentMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareSnapshotKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareSnapshotValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareUpdateKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::ShareUpdateValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupCurrentMemberAssignmentKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupCurrentMemberAssignmentValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupMemberMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupMemberMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::StreamsGroupMetadataKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::StreamsGroupMetadataValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupTargetAssignmentMemberKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupTargetAssignmentMemberValue>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupTargetAssignmentMetadataKey>();
+    #[cfg(feature = "coordinator")]
+    visitor.visit::<super::StreamsGroupTargetAssignmentMetadataValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::StreamsGroupTopologyKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::StreamsGroupTopologyValue>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::TransactionLogKey>();
+    #[cfg(feature = "coordinator")] visitor.visit::<super::TransactionLogValue>();
     visitor.visit::<super::ApiVersionsRequest>();
     visitor.visit::<super::ApiVersionsResponse>();
+    visitor.visit::<super::DescribeTopicPartitionsRequest>();
+    visitor.visit::<super::DescribeTopicPartitionsResponse>();
+    visitor.visit::<super::FetchRequest>();
+    visitor.visit::<super::FetchResponse>();
+    visitor.visit::<super::FindCoordinatorRequest>();
+    visitor.visit::<super::FindCoordinatorResponse>();
+    visitor.visit::<super::GetTelemetrySubscriptionsRequest>();
+    visitor.visit::<super::GetTelemetrySubscriptionsResponse>();
+    visitor.visit::<super::ListOffsetsRequest>();
+    visitor.visit::<super::ListOffsetsResponse>();
+    visitor.visit::<super::MetadataRequest>();
+    visitor.visit::<super::MetadataResponse>();
+    visitor.visit::<super::OffsetForLeaderEpochRequest>();
+    visitor.visit::<super::OffsetForLeaderEpochResponse>();
+    visitor.visit::<super::ProduceRequest>();
+    visitor.visit::<super::ProduceResponse>();
+    visitor.visit::<super::PushTelemetryRequest>();
+    visitor.visit::<super::PushTelemetryResponse>();
     visitor.visit::<super::RequestHeader>();
     visitor.visit::<super::ResponseHeader>();
+    visitor.visit::<super::SaslAuthenticateRequest>();
+    visitor.visit::<super::SaslAuthenticateResponse>();
+    visitor.visit::<super::SaslHandshakeRequest>();
+    visitor.visit::<super::SaslHandshakeResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerGroupDescribeRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerGroupDescribeResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerGroupHeartbeatRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerGroupHeartbeatResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerProtocolAssignment>();
+    #[cfg(feature = "group")] visitor.visit::<super::ConsumerProtocolSubscription>();
+    #[cfg(feature = "group")] visitor.visit::<super::DeleteGroupsRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::DeleteGroupsResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::DescribeGroupsRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::DescribeGroupsResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::HeartbeatRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::HeartbeatResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::JoinGroupRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::JoinGroupResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::LeaveGroupRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::LeaveGroupResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::ListGroupsRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::ListGroupsResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetCommitRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetCommitResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetDeleteRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetDeleteResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetFetchRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::OffsetFetchResponse>();
+    #[cfg(feature = "group")] visitor.visit::<super::SyncGroupRequest>();
+    #[cfg(feature = "group")] visitor.visit::<super::SyncGroupResponse>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::AbortTransactionRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::AccessControlEntryRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::BeginTransactionRecord>();
+    #[cfg(feature = "metadata")]
+    visitor.visit::<super::BrokerRegistrationChangeRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::ClearElrRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::ClientQuotaRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::ConfigRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::DelegationTokenRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::EndTransactionRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::FeatureLevelRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::FenceBrokerRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::NoOpRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::PartitionChangeRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::PartitionRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::ProducerIdsRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::RegisterBrokerRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::RegisterControllerRecord>();
+    #[cfg(feature = "metadata")]
+    visitor.visit::<super::RemoveAccessControlEntryRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::RemoveDelegationTokenRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::RemoveTopicRecord>();
+    #[cfg(feature = "metadata")]
+    visitor.visit::<super::RemoveUserScramCredentialRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::TopicRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::UnfenceBrokerRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::UnregisterBrokerRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::UnregisterControllerRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::UserScramCredentialRecord>();
+    #[cfg(feature = "metadata")] visitor.visit::<super::ZkMigrationStateRecord>();
+    #[cfg(feature = "record")] visitor.visit::<super::AbortedTxn>();
+    #[cfg(feature = "record")] visitor.visit::<super::ControlRecordTypeSchema>();
+    #[cfg(feature = "record")] visitor.visit::<super::EndTxnMarker>();
+    #[cfg(feature = "record")] visitor.visit::<super::KRaftVersionRecord>();
+    #[cfg(feature = "record")] visitor.visit::<super::LeaderChangeMessage>();
+    #[cfg(feature = "record")] visitor.visit::<super::SnapshotFooterRecord>();
+    #[cfg(feature = "record")] visitor.visit::<super::SnapshotHeaderRecord>();
+    #[cfg(feature = "record")] visitor.visit::<super::VotersRecord>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::AlterUserScramCredentialsRequest>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::AlterUserScramCredentialsResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::CreateAclsRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::CreateAclsResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::CreateDelegationTokenRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::CreateDelegationTokenResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::DefaultPrincipalData>();
+    #[cfg(feature = "security")] visitor.visit::<super::DeleteAclsRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::DeleteAclsResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::DescribeAclsRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::DescribeAclsResponse>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::DescribeDelegationTokenRequest>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::DescribeDelegationTokenResponse>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::DescribeUserScramCredentialsRequest>();
+    #[cfg(feature = "security")]
+    visitor.visit::<super::DescribeUserScramCredentialsResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::ExpireDelegationTokenRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::ExpireDelegationTokenResponse>();
+    #[cfg(feature = "security")] visitor.visit::<super::RenewDelegationTokenRequest>();
+    #[cfg(feature = "security")] visitor.visit::<super::RenewDelegationTokenResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::AlterShareGroupOffsetsRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::AlterShareGroupOffsetsResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::DeleteShareGroupOffsetsRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::DeleteShareGroupOffsetsResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::DeleteShareGroupStateRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::DeleteShareGroupStateResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::DescribeShareGroupOffsetsRequest>();
+    #[cfg(feature = "share")]
+    visitor.visit::<super::DescribeShareGroupOffsetsResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::InitializeShareGroupStateRequest>();
+    #[cfg(feature = "share")]
+    visitor.visit::<super::InitializeShareGroupStateResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::ReadShareGroupStateRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::ReadShareGroupStateResponse>();
+    #[cfg(feature = "share")]
+    visitor.visit::<super::ReadShareGroupStateSummaryRequest>();
+    #[cfg(feature = "share")]
+    visitor.visit::<super::ReadShareGroupStateSummaryResponse>();
     #[cfg(feature = "share")] visitor.visit::<super::ShareAcknowledgeRequest>();
     #[cfg(feature = "share")] visitor.visit::<super::ShareAcknowledgeResponse>();
     #[cfg(feature = "share")] visitor.visit::<super::ShareFetchRequest>();
     #[cfg(feature = "share")] visitor.visit::<super::ShareFetchResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::ShareGroupDescribeRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::ShareGroupDescribeResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::ShareGroupHeartbeatRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::ShareGroupHeartbeatResponse>();
+    #[cfg(feature = "share")] visitor.visit::<super::WriteShareGroupStateRequest>();
+    #[cfg(feature = "share")] visitor.visit::<super::WriteShareGroupStateResponse>();
+    #[cfg(feature = "storage")] visitor.visit::<super::ProducerSnapshot>();
+    #[cfg(feature = "storage")] visitor.visit::<super::RemoteLogSegmentMetadataRecord>();
+    #[cfg(feature = "storage")]
+    visitor.visit::<super::RemoteLogSegmentMetadataSnapshotRecord>();
+    #[cfg(feature = "storage")]
+    visitor.visit::<super::RemoteLogSegmentMetadataUpdateRecord>();
+    #[cfg(feature = "storage")]
+    visitor.visit::<super::RemotePartitionDeleteMetadataRecord>();
+    #[cfg(feature = "streams")] visitor.visit::<super::StreamsGroupDescribeRequest>();
+    #[cfg(feature = "streams")] visitor.visit::<super::StreamsGroupDescribeResponse>();
+    #[cfg(feature = "streams")] visitor.visit::<super::StreamsGroupHeartbeatRequest>();
+    #[cfg(feature = "streams")] visitor.visit::<super::StreamsGroupHeartbeatResponse>();
+    #[cfg(feature = "streams")]
+    visitor.visit::<super::StreamsGroupTopologyDescriptionUpdateRequest>();
+    #[cfg(feature = "streams")]
+    visitor.visit::<super::StreamsGroupTopologyDescriptionUpdateResponse>();
+    #[cfg(feature = "streams")] visitor.visit::<super::UnregisterControllerRequest>();
+    #[cfg(feature = "streams")] visitor.visit::<super::UnregisterControllerResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::AddOffsetsToTxnRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::AddOffsetsToTxnResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::AddPartitionsToTxnRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::AddPartitionsToTxnResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::DescribeProducersRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::DescribeProducersResponse>();
+    #[cfg(feature = "transaction")]
+    visitor.visit::<super::DescribeTransactionsRequest>();
+    #[cfg(feature = "transaction")]
+    visitor.visit::<super::DescribeTransactionsResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::EndTxnRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::EndTxnResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::InitProducerIdRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::InitProducerIdResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::ListTransactionsRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::ListTransactionsResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::TxnOffsetCommitRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::TxnOffsetCommitResponse>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::WriteTxnMarkersRequest>();
+    #[cfg(feature = "transaction")] visitor.visit::<super::WriteTxnMarkersResponse>();
 }
