@@ -73,8 +73,6 @@ pub struct Message {
 pub struct Partner {
     /// The name of its family.
     pub family: Option<String>,
-    /// The name of its module.
-    pub module: String,
     /// Its name in Rust.
     pub rust_name: String,
 }

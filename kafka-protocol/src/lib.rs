@@ -1,0 +1,30 @@
+//! Version-aware encoders and decoders for the Apache Kafka wire protocol.
+//!
+//! [`messages`] is generated from Kafka's own schemas, one struct per message that serves all its versions. The
+//! fields are public, a message starts from its defaults:
+//!
+//! ```
+//! use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
+//!
+//! let request = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
+//! let body = request.encode(2)?;
+//! let again = ShareFetchRequest::decode(body, 2)?;
+//! assert_eq!(again, request);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - Encoded bytes equal those of Apache Kafka's own classes.
+//! - Nothing is lost silently. A field that the version lacks must have its default value, unless the schema calls it
+//!   ignorable. Unknown tagged fields survive. Bytes after a message are an error of
+//!   [`decode`](protocol::Message::decode).
+//! - Errors name message, version, field and byte.
+//! - Hostile bytes are refused before memory is taken for what they claim.
+//! - [`decode_from`](protocol::Message::decode_from) uses the buffers of a value again.
+//!
+//! [`protocol::frame`] adds headers and sizes; [`wire`] is what generated code is made of, also that of other
+//! schemas. Nothing here does I/O.
+
+#[rustfmt::skip] // as the generator laid it out
+pub mod messages;
+pub mod protocol;
+pub mod wire;

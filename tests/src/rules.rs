@@ -152,7 +152,7 @@ fn bare_scalars_and_single_values() {
     assert_eq!(request.listeners, [model::Listener::Broker]);
     assert!(request.latest_version_unstable);
     assert_eq!(request.deprecated, Versions::new(0, 0));
-    assert_eq!(request.partner.as_ref().unwrap().module, "ballot_response");
+    assert_eq!(request.partner.as_ref().unwrap().rust_name, "BallotResponse");
     let [a, b, c, e, f] = request.structs[0].fields.as_slice() else { panic!("{request:?}") };
     assert_eq!(
         (&a.default, a.ignorable, a.versions),

@@ -1,1 +1,38 @@
-fn main(){}
+//! The tasks of this workspace: `cargo xtask <verb>`.
+
+mod bench;
+mod codegen;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The tasks of this workspace
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Compiles message schemas into Rust: those of this workspace, or those of --messages
+    Codegen(codegen::Arguments),
+    /// Compares speed and allocations with other crates; needs minutes to build them
+    Bench(bench::Arguments),
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().verb {
+        Verb::Codegen(arguments) => codegen::run(&arguments),
+        Verb::Bench(arguments) => bench::run(&arguments),
+    }
+}
+
+/// The root of the workspace, wherever the command was started.
+fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}

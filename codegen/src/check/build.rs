@@ -81,11 +81,7 @@ fn partner(schema: &Schema, schemas: &[Schema]) -> Option<Partner> {
         other.kind.get() == Some(&wanted) && other.api_key.get() == schema.api_key.get() && !is_removed(other)
     })?;
     let name = partner.name.get()?;
-    Some(Partner {
-        family: folder(&partner.source).map(str::to_owned),
-        module: names::snake_case(name),
-        rust_name: names::type_name(name),
-    })
+    Some(Partner { family: folder(&partner.source).map(str::to_owned), rust_name: names::type_name(name) })
 }
 
 /// The structs of a message by name, on the way to the model.

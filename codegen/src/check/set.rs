@@ -182,7 +182,9 @@ fn apis(schemas: &[Schema], missing_half: Option<Severity>, report: &mut Report)
                 )
                 .help(format!("add the schema of the {other}, or correct the key of one of the two"));
                 // What has the right name and another key is most likely meant.
-                match schemas.iter().find(|it| it.title() == other_half(schema.title())) {
+                let namesake = other_half(schema.title())
+                    .and_then(|name| schemas.iter().find(|it| it.title() == name && !it.api_key.is_absent()));
+                match namesake {
                     Some(namesake) => missing.related(
                         &namesake.source,
                         namesake.api_key.span().unwrap_or(namesake.anchor),
@@ -198,11 +200,10 @@ fn apis(schemas: &[Schema], missing_half: Option<Severity>, report: &mut Report)
 }
 
 /// The name of the response to a request and the other way round.
-fn other_half(name: &str) -> String {
-    match (name.strip_suffix("Request"), name.strip_suffix("Response")) {
-        (Some(stem), _) => format!("{stem}Response"),
-        (_, Some(stem)) => format!("{stem}Request"),
-        (None, None) => String::new(),
+fn other_half(name: &str) -> Option<String> {
+    match name.strip_suffix("Request") {
+        Some(stem) => Some(format!("{stem}Response")),
+        None => name.strip_suffix("Response").map(|stem| format!("{stem}Request")),
     }
 }
 

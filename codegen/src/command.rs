@@ -1,0 +1,81 @@
+//! The command line, for whoever offers it: `cargo xtask codegen` and the binary of this crate.
+
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::source::{Source, load};
+use crate::{Options, files, generate, report::Report};
+
+/// A set of schemas and what becomes of it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Set {
+    /// The folder with the schemas; each sub-folder becomes a module
+    #[arg(long, value_name = "DIR")]
+    pub messages: PathBuf,
+
+    /// The folder that the Rust files go to; mount its mod.rs as a module
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Where generated code finds the runtime [default: kafka_protocol]
+    #[arg(long, value_name = "PATH")]
+    pub runtime: Option<String>,
+
+    /// The set is a whole protocol: a request without its response is an error, not a warning
+    #[arg(long)]
+    pub complete: bool,
+}
+
+/// Generates a set, or with `check` only tells what differs. `repair` is the command that makes it right.
+///
+/// # Errors
+///
+/// The schemas are wrong, which is drawn on standard error; or files differ and this is a check; or they cannot be
+/// read or written.
+pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
+    let runtime = set.runtime.as_deref().unwrap_or("kafka_protocol");
+    let runtime =
+        syn::parse_str(runtime).with_context(|| format!("--runtime {runtime}: not a path in Rust"))?;
+    let options = Options { runtime, complete: set.complete };
+    let sources = load(&set.messages)?;
+    let output = match generate(&sources, &options) {
+        Ok(output) => output,
+        Err(report) => {
+            print(&report, &sources, &set.messages);
+            let n = report.iter().count();
+            bail!(
+                "{n} problem{} in {}; nothing was written",
+                if n == 1 { "" } else { "s" },
+                set.messages.display()
+            );
+        }
+    };
+    print(&output.warnings, &sources, &set.messages);
+    let messages = output.model.families.iter().map(|family| family.messages.len()).sum::<usize>();
+    if check {
+        let changes = files::compare(&set.out, &output.files)?;
+        for (what, path) in changes.iter() {
+            eprintln!("{what}: {}", set.out.join(path).display());
+        }
+        ensure!(changes.is_empty(), "generated files are not up to date; run `{repair}`");
+    } else {
+        let changes = files::update(&set.out, &output.files)?;
+        eprintln!(
+            "{messages} messages in {}: {} files written, {} deleted, {} as they were",
+            set.out.display(),
+            changes.missing.len() + changes.stale.len(),
+            changes.orphaned.len(),
+            output.files.len() - changes.missing.len() - changes.stale.len(),
+        );
+    }
+    Ok(())
+}
+
+/// Draws a report with paths that lead from the current folder to the files.
+fn print(report: &Report, sources: &[Source], _messages: &Path) {
+    if !report.is_empty() {
+        eprintln!("{}", report.render(sources, stderr().is_terminal()));
+    }
+}

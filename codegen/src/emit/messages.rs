@@ -1,0 +1,107 @@
+//! What a message is as a whole: versions, API key, header version, partner.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{ident, number, types, versions};
+use crate::model::{Family, Kind, Message, Partner};
+use crate::versions::Versions;
+
+/// The impls of the traits for whole messages.
+pub(super) fn impls(family: &Family, message: &Message) -> Vec<TokenStream> {
+    let name = types::struct_name(message, 0);
+    let valid = versions(message.valid);
+    let flexible = versions(message.flexible);
+    let mut impls = vec![quote! {
+        impl Message for #name {
+            const VERSIONS: Versions = #valid;
+            const FLEXIBLE_VERSIONS: Versions = #flexible;
+            const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
+        }
+    }];
+    let role = match message.kind {
+        Kind::Request => quote!(Request),
+        Kind::Response => quote!(Response),
+        _ => return impls,
+    };
+    if let Some(key) = message.api_key {
+        let key = types::signed(key.into());
+        let header_version = header_version(message);
+        impls.push(quote! {
+            impl #role for #name {
+                const API_KEY: i16 = #key;
+                #header_version
+            }
+        });
+    }
+    if let (Kind::Request, Some(response)) = (message.kind, &message.partner) {
+        let path = partner_path(family, response);
+        impls.push(quote! {
+            impl Rpc for #name {
+                type Response = #path;
+            }
+        });
+    }
+    impls
+}
+
+/// The other half of an API, seen from a module of `family`.
+pub(super) fn partner_path(family: &Family, partner: &Partner) -> TokenStream {
+    let name = ident(&partner.rust_name);
+    // Families and the top of them all export every message.
+    if family.name.is_none() || family.name == partner.family {
+        quote!(super::#name)
+    } else {
+        quote!(super::super::#name)
+    }
+}
+
+/// The function that replaces the general rule.
+fn header_version(message: &Message) -> Option<TokenStream> {
+    let ranges = header_versions(message)?;
+    let [earlier @ .., (_, last)] = ranges.as_slice() else {
+        return None;
+    };
+    let last = number(*last);
+    let body = if earlier.is_empty() {
+        quote!(#last)
+    } else {
+        let arms = earlier.iter().map(|(versions, header)| {
+            let (high, header) = (number(versions.high()), number(*header));
+            quote!(..=#high => #header)
+        });
+        quote!(match version { #(#arms,)* _ => #last, })
+    };
+    let version = if earlier.is_empty() { quote!(_version) } else { quote!(version) };
+    Some(quote! {
+        fn header_version(#version: i16) -> i16 {
+            #body
+        }
+    })
+}
+
+/// Header versions that differ from the general rule: those of the schema, or those of two APIs that are older than
+/// such schemas.
+fn header_versions(message: &Message) -> Option<Vec<(Versions, i16)>> {
+    if !message.header_versions.is_empty() {
+        return Some(message.header_versions.clone());
+    }
+    match (message.kind, message.api_key) {
+        // The receiver of an ApiVersionsResponse cannot know yet what the sender supports (KIP-511).
+        (Kind::Response, Some(18)) => Some(vec![(Versions::ALL, 0)]),
+        // ControlledShutdownRequest v0 had no client id; the API was removed in Kafka 4.0.
+        (Kind::Request, Some(7)) => {
+            let flexible = message.flexible;
+            let mut ranges = vec![(Versions::new(0, 0), 0)];
+            if flexible.is_empty() {
+                ranges.push((Versions::since(1), 1));
+            } else {
+                ranges.push((Versions::new(1, flexible.low() - 1), 1));
+                ranges.push((flexible, 2));
+            }
+            ranges.retain(|range| !range.0.is_empty());
+            Some(ranges)
+        }
+        _ => None,
+    }
+}

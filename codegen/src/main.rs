@@ -1,0 +1,21 @@
+//! Compiles a folder of message schemas into Rust.
+
+use anyhow::Result;
+use clap::Parser;
+use codegen::command::{Set, run};
+
+/// Compiles a folder of Apache Kafka's JSON message schemas into Rust
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    set: Set,
+
+    /// Only tell which files are stale, missing or orphaned
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> Result<()> {
+    let Arguments { set, check } = Arguments::parse();
+    run(&set, check, "codegen with the same arguments but --check")
+}

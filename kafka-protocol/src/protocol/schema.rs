@@ -1,0 +1,223 @@
+//! What a message looks like in each version, as data.
+//!
+//! Every message has a `static` [`MessageSchema`], see [`Message::SCHEMA`](super::Message::SCHEMA). It serves whatever
+//! is rare or may be slow; encoding and decoding do without.
+
+use super::Versions;
+
+/// A message.
+#[derive(Debug)]
+pub struct MessageSchema {
+    /// Its name in Kafka: `ShareFetchRequest`.
+    pub name: &'static str,
+    /// What it is used for.
+    pub kind: MessageKind,
+    /// The key of the API or of the record type; `None` for headers and other data.
+    pub api_key: Option<i16>,
+    /// The versions that can be encoded and decoded.
+    pub versions: Versions,
+    /// The versions with compact lengths and tag sections, beyond the valid ones too.
+    pub flexible_versions: Versions,
+    /// The fields.
+    pub root: &'static StructSchema,
+}
+
+/// What a message is used for: the `type` of Kafka's schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    /// A request of an API.
+    Request,
+    /// A response of an API.
+    Response,
+    /// The header of a request or response.
+    Header,
+    /// A record of the metadata log or of the remote log metadata topic.
+    Metadata,
+    /// Data inside other messages or in files.
+    Data,
+    /// The key of a record in a coordinator's topic.
+    CoordinatorKey,
+    /// The value of a record in a coordinator's topic.
+    CoordinatorValue,
+}
+
+/// A struct: the message itself, or one inside it.
+#[derive(Debug)]
+pub struct StructSchema {
+    /// Its name in Kafka: `FetchTopic`.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// The fewest bytes that it takes in any version.
+    pub min_size: usize,
+    /// In the order of the wire, but that tagged fields travel at the end.
+    pub fields: &'static [FieldSchema],
+}
+
+impl StructSchema {
+    /// The number of tags that the struct knows in any version; they are 0 to this number, exclusive.
+    pub fn known_tags(&self) -> u32 {
+        self.fields.iter().filter_map(|field| field.tag).map(|tag| tag + 1).max().unwrap_or(0)
+    }
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct FieldSchema {
+    /// Its name in Kafka: `IsRenewAck`.
+    pub name: &'static str,
+    /// Its name in Rust: `is_renew_ack`.
+    pub rust_name: &'static str,
+    /// What it holds.
+    pub ty: FieldType,
+    /// The versions that have it; may reach beyond the valid ones.
+    pub versions: Versions,
+    /// The versions in which it may be null; may reach beyond `versions`.
+    pub nullable_versions: Versions,
+    /// The versions in which it travels in the tag section.
+    pub tagged_versions: Versions,
+    /// Its tag there.
+    pub tag: Option<u32>,
+    /// The versions with a compact length, if they are not those of the message.
+    pub flexible_versions: Option<Versions>,
+    /// Its value where it is not there.
+    pub default: DefaultValue,
+    /// Whether a version that lacks it may drop another value than the default.
+    pub ignorable: bool,
+    /// Whether it is part of the key by which an array of this struct is searched.
+    pub map_key: bool,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+impl FieldSchema {
+    /// A field in every version, never null, with the default of its type.
+    pub const fn new(name: &'static str, rust_name: &'static str, ty: FieldType, doc: &'static str) -> Self {
+        Self {
+            name,
+            rust_name,
+            ty,
+            versions: Versions::since(0),
+            nullable_versions: Versions::NONE,
+            tagged_versions: Versions::NONE,
+            tag: None,
+            flexible_versions: None,
+            default: DefaultValue::Zero,
+            ignorable: false,
+            map_key: false,
+            doc,
+        }
+    }
+
+    /// With [`versions`](Self::versions).
+    pub const fn versions(self, versions: Versions) -> Self {
+        Self { versions, ..self }
+    }
+
+    /// With [`nullable_versions`](Self::nullable_versions).
+    pub const fn nullable(self, nullable_versions: Versions) -> Self {
+        Self { nullable_versions, ..self }
+    }
+
+    /// With a [`tag`](Self::tag) in [`tagged_versions`](Self::tagged_versions).
+    pub const fn tagged(self, tag: u32, tagged_versions: Versions) -> Self {
+        Self { tag: Some(tag), tagged_versions, ..self }
+    }
+
+    /// With [`flexible_versions`](Self::flexible_versions) of its own.
+    pub const fn flexible(self, flexible_versions: Versions) -> Self {
+        Self { flexible_versions: Some(flexible_versions), ..self }
+    }
+
+    /// With a [`default`](Self::default) of its own.
+    pub const fn default(self, default: DefaultValue) -> Self {
+        Self { default, ..self }
+    }
+
+    /// [Ignorable](Self::ignorable).
+    pub const fn ignorable(self) -> Self {
+        Self { ignorable: true, ..self }
+    }
+
+    /// Part of the [key](Self::map_key).
+    pub const fn map_key(self) -> Self {
+        Self { map_key: true, ..self }
+    }
+}
+
+/// The type of a field, as Kafka's schemas name it.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldType {
+    /// 1 byte.
+    Bool,
+    /// 1 byte.
+    Int8,
+    /// 2 bytes.
+    Int16,
+    /// 2 bytes, unsigned.
+    Uint16,
+    /// 4 bytes.
+    Int32,
+    /// 4 bytes, unsigned.
+    Uint32,
+    /// 8 bytes.
+    Int64,
+    /// 8 bytes, IEEE 754.
+    Float64,
+    /// 16 bytes.
+    Uuid,
+    /// UTF-8, at most 32767 bytes.
+    String,
+    /// Bytes of any kind.
+    Bytes,
+    /// Record batches, not looked into.
+    Records,
+    /// A struct.
+    Struct(&'static StructSchema),
+    /// An array of anything but bytes, records and arrays.
+    Array(&'static Self),
+}
+
+impl FieldType {
+    /// The number of bytes, if it is always the same.
+    pub const fn fixed_size(self) -> Option<usize> {
+        match self {
+            Self::Bool | Self::Int8 => Some(1),
+            Self::Int16 | Self::Uint16 => Some(2),
+            Self::Int32 | Self::Uint32 => Some(4),
+            Self::Int64 | Self::Float64 => Some(8),
+            Self::Uuid => Some(16),
+            Self::String | Self::Bytes | Self::Records | Self::Struct(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// The fewest bytes of a value in any version.
+    pub const fn min_size(self) -> usize {
+        match self {
+            Self::Struct(schema) => schema.min_size,
+            _ => match self.fixed_size() {
+                Some(size) => size,
+                None => 1,
+            },
+        }
+    }
+}
+
+/// The value of a field that is not there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DefaultValue {
+    /// What the type has without further ado: 0, false, no elements, no characters, a struct of defaults.
+    Zero,
+    /// Null.
+    Null,
+    /// True.
+    True,
+    /// A number other than 0, of every whole type.
+    Int(i64),
+    /// A number other than 0.
+    Float(f64),
+    /// Other characters than none.
+    String(&'static str),
+    /// An id with bits set, as a number whose bytes are those of the id, first byte first.
+    Uuid(u128),
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask bench`
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::root;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only workloads whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+
+    /// How often each case is measured
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+}
+
+/// Times everything in one interleaved run, then counts allocations in another build, as counting costs time.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let filter = arguments.filter.iter().flat_map(|text| ["--filter".to_owned(), text.clone()]);
+    let rounds = arguments.rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
+    let filter: Vec<String> = filter.collect();
+    binary("time", filter.iter().cloned().chain(rounds))?;
+    binary("allocs", filter)
+}
+
+fn binary(name: &str, arguments: impl IntoIterator<Item = String>) -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        // One of the compared crates asks for a newer compiler than it needs.
+        .args(["run", "--quiet", "--release", "--ignore-rust-version", "--manifest-path"])
+        .arg(root().join("tests/bench/Cargo.toml"))
+        .args(["--bin", name, "--"])
+        .args(arguments)
+        .status()
+        .with_context(|| format!("the benchmark `{name}` does not start"))?;
+    ensure!(status.success(), "the benchmark `{name}` failed");
+    Ok(())
+}

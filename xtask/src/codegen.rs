@@ -1,0 +1,66 @@
+//! `cargo xtask codegen`
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use codegen::command::{self, Set};
+
+use crate::root;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only tell which files are stale, missing or orphaned, and how to repair it
+    #[arg(long)]
+    check: bool,
+
+    /// A folder with schemas of your own; each sub-folder becomes a module
+    #[arg(long, value_name = "DIR", requires = "out")]
+    messages: Option<PathBuf>,
+
+    /// The folder that the Rust files go to; mount its mod.rs as a module
+    #[arg(long, value_name = "DIR", requires = "messages")]
+    out: Option<PathBuf>,
+
+    /// Where generated code finds the runtime [default: kafka_protocol]
+    #[arg(long, value_name = "PATH", requires = "messages")]
+    runtime: Option<String>,
+
+    /// The set is a whole protocol: a request without its response is an error, not a warning
+    #[arg(long, requires = "messages")]
+    complete: bool,
+}
+
+/// The sets of this workspace: schemas, generated files, the path of the runtime, whether all of a protocol.
+const SETS: &[(&str, &str, &str, bool)] = &[
+    ("messages", "kafka-protocol/src/messages", "crate", true),
+    ("tests/schemas/kip-1222", "tests/src/kip_1222", "kafka_protocol", false),
+];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let (Some(messages), Some(out)) = (&arguments.messages, &arguments.out) {
+        let runtime = arguments.runtime.clone();
+        let mut repair =
+            format!("cargo xtask codegen --messages {} --out {}", messages.display(), out.display());
+        repair.extend(runtime.iter().map(|runtime| format!(" --runtime {runtime}")));
+        repair.push_str(if arguments.complete { " --complete" } else { "" });
+        let (messages, out) = (messages.clone(), out.clone());
+        let set = Set { messages, out, runtime, complete: arguments.complete };
+        return command::run(&set, arguments.check, &repair);
+    }
+    // Paths in messages lead from the root.
+    env::set_current_dir(root())?;
+    let sets = SETS.iter().map(|&(messages, out, runtime, complete)| Set {
+        messages: PathBuf::from(messages),
+        out: PathBuf::from(out),
+        runtime: Some(runtime.to_owned()),
+        complete,
+    });
+    let failures = sets
+        .filter_map(|set| command::run(&set, arguments.check, "cargo xtask codegen").err())
+        .inspect(|error| eprintln!("error: {error:#}"));
+    match failures.count() {
+        0 => Ok(()),
+        n => anyhow::bail!("{n} of {} sets failed", SETS.len()),
+    }
+}
