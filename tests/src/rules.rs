@@ -411,7 +411,8 @@ fn defaults() {
                 assert_eq!(message.structs[0].fields[0].default, expected, "{ty} {default}");
             }
             None => {
-                assert_eq!(report.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::D1], "{ty} {default}")
+                let rules: Vec<_> = report.iter().map(|it| it.rule).collect();
+                assert_eq!(rules, [Rule::D1], "{ty} {default}");
             }
         }
     }
