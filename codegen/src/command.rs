@@ -26,6 +26,10 @@ pub struct Set {
     /// The set is a whole protocol: a request without its response is an error, not a warning
     #[arg(long)]
     pub complete: bool,
+
+    /// The set is the protocol of the runtime crate itself
+    #[arg(skip)]
+    pub protocol: bool,
 }
 
 /// Generates a set, or with `check` only tells what differs. `repair` is the command that makes it right.
@@ -38,7 +42,7 @@ pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
     let runtime = set.runtime.as_deref().unwrap_or("kafka_protocol");
     let runtime =
         syn::parse_str(runtime).with_context(|| format!("--runtime {runtime}: not a path in Rust"))?;
-    let options = Options { runtime, complete: set.complete };
+    let options = Options { runtime, complete: set.complete, protocol: set.protocol };
     let sources = load(&set.messages)?;
     let output = match generate(&sources, &options) {
         Ok(output) => output,

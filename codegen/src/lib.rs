@@ -41,6 +41,9 @@ pub struct Options {
     pub runtime: syn::Path,
     /// Whether the set is a whole protocol, so that a request without its response is an error.
     pub complete: bool,
+    /// Whether the set is the protocol of the runtime crate itself: every family but `core` is then a Cargo feature
+    /// of the crate, and there is a table of APIs.
+    pub protocol: bool,
 }
 
 impl Options {

@@ -224,7 +224,7 @@ pub enum Type {
     /// The struct at this index in [`Message::structs`].
     Struct(usize),
     /// `[]T`, where `T` is anything but `bytes`, `records` and another array.
-    Array(Box<Type>),
+    Array(Box<Self>),
 }
 
 impl Type {

@@ -34,6 +34,8 @@ pub fn type_name(name: &str) -> String {
 /// Types, traits and variants that generated code mentions.
 const RESERVED: &[&str] = &[
     "AcknowledgeType",
+    "Api",
+    "ApiKey",
     "Bytes",
     "Clone",
     "Codec",
@@ -42,7 +44,10 @@ const RESERVED: &[&str] = &[
     "Err",
     "ErrorCode",
     "Fault",
+    "HeaderVersions",
+    "Listener",
     "Message",
+    "MessageSchema",
     "None",
     "Ok",
     "Option",
@@ -51,6 +56,7 @@ const RESERVED: &[&str] = &[
     "Request",
     "Response",
     "Result",
+    "Rpc",
     "Self",
     "Sink",
     "SmallVec",

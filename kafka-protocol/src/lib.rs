@@ -28,3 +28,8 @@
 pub mod messages;
 pub mod protocol;
 pub mod wire;
+
+/// The example in the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     complete: bool,
 }
 
-/// The sets of this workspace: schemas, generated files, the path of the runtime, whether all of a protocol.
+/// The sets of this workspace: schemas, generated files, the path of the runtime, whether it is that of the crate.
 const SETS: &[(&str, &str, &str, bool)] = &[
     ("messages", "kafka-protocol/src/messages", "crate", true),
     ("tests/schemas/kip-1222", "tests/src/kip_1222", "kafka_protocol", false),
@@ -45,16 +45,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         repair.extend(runtime.iter().map(|runtime| format!(" --runtime {runtime}")));
         repair.push_str(if arguments.complete { " --complete" } else { "" });
         let (messages, out) = (messages.clone(), out.clone());
-        let set = Set { messages, out, runtime, complete: arguments.complete };
+        let set = Set { messages, out, runtime, complete: arguments.complete, protocol: false };
         return command::run(&set, arguments.check, &repair);
     }
     // Paths in messages lead from the root.
     env::set_current_dir(root())?;
-    let sets = SETS.iter().map(|&(messages, out, runtime, complete)| Set {
+    let sets = SETS.iter().map(|&(messages, out, runtime, protocol)| Set {
         messages: PathBuf::from(messages),
         out: PathBuf::from(out),
         runtime: Some(runtime.to_owned()),
-        complete,
+        complete: protocol,
+        protocol,
     });
     let failures = sets
         .filter_map(|set| command::run(&set, arguments.check, "cargo xtask codegen").err())

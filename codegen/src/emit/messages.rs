@@ -26,11 +26,12 @@ pub(super) fn impls(family: &Family, message: &Message) -> Vec<TokenStream> {
     };
     if let Some(key) = message.api_key {
         let key = types::signed(key.into());
-        let header_version = header_version(message);
+        let headers =
+            header_versions(message).map(|headers| quote!(const HEADER_VERSIONS: HeaderVersions = #headers;));
         impls.push(quote! {
             impl #role for #name {
-                const API_KEY: i16 = #key;
-                #header_version
+                const API_KEY: ApiKey = ApiKey(#key);
+                #headers
             }
         });
     }
@@ -56,33 +57,26 @@ pub(super) fn partner_path(family: &Family, partner: &Partner) -> TokenStream {
     }
 }
 
-/// The function that replaces the general rule.
-fn header_version(message: &Message) -> Option<TokenStream> {
-    let ranges = header_versions(message)?;
+/// The headers of a message, if the general rule does not tell them.
+pub(super) fn header_versions(message: &Message) -> Option<TokenStream> {
+    let ranges = exceptions(message)?;
     let [earlier @ .., (_, last)] = ranges.as_slice() else {
         return None;
     };
     let last = number(*last);
-    let body = if earlier.is_empty() {
-        quote!(#last)
-    } else {
-        let arms = earlier.iter().map(|(versions, header)| {
-            let (high, header) = (number(versions.high()), number(*header));
-            quote!(..=#high => #header)
-        });
-        quote!(match version { #(#arms,)* _ => #last, })
-    };
-    let version = if earlier.is_empty() { quote!(_version) } else { quote!(version) };
-    Some(quote! {
-        fn header_version(#version: i16) -> i16 {
-            #body
-        }
-    })
+    if earlier.is_empty() {
+        return Some(quote!(HeaderVersions::always(#last)));
+    }
+    let earlier = earlier.iter().map(|(versions, header)| {
+        let (high, header) = (number(versions.high()), number(*header));
+        quote!((#high, #header))
+    });
+    Some(quote!(HeaderVersions::ranges(&[#(#earlier),*], #last)))
 }
 
 /// Header versions that differ from the general rule: those of the schema, or those of two APIs that are older than
 /// such schemas.
-fn header_versions(message: &Message) -> Option<Vec<(Versions, i16)>> {
+fn exceptions(message: &Message) -> Option<Vec<(Versions, i16)>> {
     if !message.header_versions.is_empty() {
         return Some(message.header_versions.clone());
     }

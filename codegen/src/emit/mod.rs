@@ -1,5 +1,7 @@
 //! Model in, Rust text out. Nothing here can fail: what a schema can get wrong, `check` has refused.
 
+mod any;
+mod apis;
 mod codec;
 mod docs;
 mod layout;
@@ -22,6 +24,9 @@ use crate::{File, Options};
 /// The files of a whole set: one per message with its codec, one with its schema, a `mod.rs` per folder.
 pub(crate) fn emit(model: &Model, options: &Options) -> Vec<File> {
     let mut files = vec![modules::root(model, options)];
+    if options.protocol {
+        files.extend([apis::file(model, options), any::schemas(model, options), any::any(model, options)]);
+    }
     for family in &model.families {
         files.extend(modules::family(family, options));
         for message in &family.messages {
@@ -70,25 +75,18 @@ fn folder(family: &Family) -> String {
 
 /// Imports of what the items mention, of all that generated code may mention.
 fn imports(items: &[TokenStream], runtime: &Path) -> TokenStream {
-    const PROTOCOL: &[&str] = &[
-        "AcknowledgeType",
-        "ErrorCode",
-        "Message",
-        "MessageSchema",
-        "Request",
-        "Response",
-        "Rpc",
-        "Versions",
-    ];
-    const SCHEMA: &[&str] = &["DefaultValue", "FieldSchema", "FieldType", "MessageKind", "StructSchema"];
-    const WIRE: &[&str] =
-        &["Bytes", "Codec", "Fault", "Reader", "Sink", "SmallVec", "Str", "TaggedFields", "Uuid", "Writer"];
+    const PROTOCOL: &str = "AcknowledgeType Api ApiKey DecodeError EncodeError ErrorCode HeaderVersions Listener Message \
+                            MessageSchema MessageVisitor Request \
+                            Response Rpc Versions";
+    const SCHEMA: &str = "DefaultValue FieldSchema FieldType MessageKind StructSchema";
+    const WIRE: &str = "Bytes Codec Fault Reader Sink SmallVec Str TaggedFields Uuid Writer";
     let mut mentioned = BTreeSet::new();
     for item in items {
         collect(item.clone(), &mut mentioned);
     }
-    let used = |names: &[&str]| -> Vec<Ident> {
-        names.iter().filter(|name| mentioned.contains(**name)).map(|name| format_ident!("{name}")).collect()
+    let used = |names: &str| -> Vec<Ident> {
+        let used = names.split(' ').filter(|name| mentioned.contains(*name));
+        used.map(|name| format_ident!("{name}")).collect()
     };
     let group = |path: TokenStream, names: &[Ident]| match names {
         [] => None,

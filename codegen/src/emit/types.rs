@@ -89,6 +89,7 @@ fn plain_default(message: &Message, field: &Field) -> TokenStream {
     match (&field.default, &field.ty) {
         (Default::Bool(it), _) => quote!(#it),
         (Default::Int(it), ty) => match field.domain {
+            Some(Domain::ErrorCode) if *it == 0 => quote!(ErrorCode::NONE),
             Some(domain) => {
                 let ty = plain_type(message, ty, Some(domain));
                 let value = int(*it, ty_name(&field.ty));

@@ -2,8 +2,16 @@
 
 //! The messages, each in a module of its own that also has the structs inside it.
 
+#[cfg(feature = "any")]
+mod any;
+pub(crate) mod apis;
+pub(crate) mod schemas;
 pub mod core;
+#[cfg(feature = "share")]
 pub mod share;
 
+#[cfg(feature = "any")]
+pub use self::any::{AnyRequest, AnyResponse, visit_messages};
 pub use self::core::*;
+#[cfg(feature = "share")]
 pub use self::share::*;

@@ -30,7 +30,7 @@
 
 use std::{error, fmt};
 
-use super::{DecodeError, EncodeError, Message, Request, Response};
+use super::{ApiKey, DecodeError, EncodeError, Message, Request, Response};
 // The headers are part of the frame, so they are the two messages that this module knows.
 use crate::messages::{RequestHeader, ResponseHeader};
 use crate::wire::{Bytes, BytesMut, Sink, Str};
@@ -70,7 +70,7 @@ pub fn split(buffer: &mut BytesMut, max_size: usize) -> Result<Option<Bytes>, Fr
 /// The header of a request in `version`.
 pub fn request_header<R: Request>(version: i16, correlation_id: i32, client_id: &str) -> RequestHeader {
     RequestHeader {
-        request_api_key: R::API_KEY,
+        request_api_key: R::API_KEY.0,
         request_api_version: version,
         correlation_id,
         client_id: Some(Str::new(client_id)),
@@ -89,9 +89,9 @@ pub fn encode_request<R: Request, S: Sink>(
     header: &RequestHeader,
     request: &R,
 ) -> Result<(), FrameError> {
-    expect_api_key::<R>(header.request_api_key)?;
+    expect_api_key::<R>(ApiKey(header.request_api_key))?;
     let version = header.request_api_version;
-    encode(to, header, R::header_version(version), request, version)
+    encode(to, header, R::HEADER_VERSIONS.of(version), request, version)
 }
 
 /// Appends a frame with a response to a request of `version`.
@@ -105,13 +105,13 @@ pub fn encode_response<R: Response, S: Sink>(
     response: &R,
     version: i16,
 ) -> Result<(), FrameError> {
-    encode(to, header, R::header_version(version), response, version)
+    encode(to, header, R::HEADER_VERSIONS.of(version), response, version)
 }
 
 /// API key and version of the request in a frame, whatever header it has; `None` if the frame is too short.
-pub fn peek_request(frame: &[u8]) -> Option<(i16, i16)> {
+pub fn peek_request(frame: &[u8]) -> Option<(ApiKey, i16)> {
     let &[a, b, c, d] = frame.first_chunk::<4>()?;
-    Some((i16::from_be_bytes([a, b]), i16::from_be_bytes([c, d])))
+    Some((ApiKey(i16::from_be_bytes([a, b])), i16::from_be_bytes([c, d])))
 }
 
 /// Decodes the frame of a request, as [`split`] gives it.
@@ -123,7 +123,7 @@ pub fn peek_request(frame: &[u8]) -> Option<(i16, i16)> {
 pub fn decode_request<R: Request>(mut frame: Bytes) -> Result<(RequestHeader, R), FrameError> {
     let (api_key, version) = peek_request(&frame).ok_or(FrameError::NoHeader { size: frame.len() })?;
     expect_api_key::<R>(api_key)?;
-    let header = RequestHeader::decode_prefix(&mut frame, R::header_version(version))?;
+    let header = RequestHeader::decode_prefix(&mut frame, R::HEADER_VERSIONS.of(version))?;
     Ok((header, R::decode(frame, version)?))
 }
 
@@ -136,7 +136,7 @@ pub fn decode_response<R: Response>(
     mut frame: Bytes,
     version: i16,
 ) -> Result<(ResponseHeader, R), FrameError> {
-    let header = ResponseHeader::decode_prefix(&mut frame, R::header_version(version))?;
+    let header = ResponseHeader::decode_prefix(&mut frame, R::HEADER_VERSIONS.of(version))?;
     Ok((header, R::decode(frame, version)?))
 }
 
@@ -168,7 +168,7 @@ fn encode<S: Sink>(
     Ok(())
 }
 
-fn expect_api_key<R: Request>(found: i16) -> Result<(), FrameError> {
+fn expect_api_key<R: Request>(found: ApiKey) -> Result<(), FrameError> {
     let expected = R::API_KEY;
     if found == expected { Ok(()) } else { Err(FrameError::ApiKey { expected, found }) }
 }
@@ -197,9 +197,9 @@ pub enum FrameError {
     /// The header names another API than the one asked for.
     ApiKey {
         /// The key asked for.
-        expected: i16,
+        expected: ApiKey,
         /// The key in the header.
-        found: i16,
+        found: ApiKey,
     },
     /// Header or body cannot be decoded.
     Decode(DecodeError),
@@ -226,7 +226,7 @@ impl fmt::Display for FrameError {
             }
             Self::NoHeader { size } => write!(f, "frame of {size} bytes is too short for a request header"),
             Self::ApiKey { expected, found } => {
-                write!(f, "frame of a request with API key {found}, expected {expected}")
+                write!(f, "frame of a {found:?} request, expected {expected:?}")
             }
             Self::Decode(error) => error.fmt(f),
             Self::Encode(error) => error.fmt(f),

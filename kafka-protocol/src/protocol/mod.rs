@@ -1,9 +1,11 @@
 //! What all messages have in common: versions, errors, headers and frames.
 
 mod acknowledge_type;
+mod api_key;
 mod error;
 mod error_code;
 pub mod frame;
+mod header_versions;
 pub mod schema;
 mod versions;
 mod walk;
@@ -11,8 +13,10 @@ mod walk;
 use std::fmt::Debug;
 
 pub use acknowledge_type::AcknowledgeType;
+pub use api_key::{Api, ApiKey, Listener};
 pub use error::{DecodeError, DecodeReason, EncodeError, EncodeReason};
 pub use error_code::ErrorCode;
+pub use header_versions::HeaderVersions;
 pub use schema::MessageSchema;
 pub use versions::Versions;
 
@@ -149,32 +153,33 @@ pub trait Message: Codec + Clone + Debug + Default + PartialEq {
 /// A request of an API.
 pub trait Request: Message {
     /// The key of the API.
-    const API_KEY: i16;
+    const API_KEY: ApiKey;
 
-    /// The version of the [`RequestHeader`](crate::messages::RequestHeader) in front of a body of `version`, which
-    /// need not be a supported one: 2 if it is flexible, else 1.
-    fn header_version(version: i16) -> i16 {
-        if Self::FLEXIBLE_VERSIONS.contains(version) { 2 } else { 1 }
-    }
+    /// The versions of the [`RequestHeader`](crate::messages::RequestHeader) in front of it.
+    const HEADER_VERSIONS: HeaderVersions = HeaderVersions::of_request(Self::FLEXIBLE_VERSIONS);
 }
 
 /// A response of an API.
 pub trait Response: Message {
     /// The key of the API.
-    const API_KEY: i16;
+    const API_KEY: ApiKey;
 
-    /// The version of the [`ResponseHeader`](crate::messages::ResponseHeader) in front of a body of `version`, which
-    /// need not be a supported one: 1 if it is flexible, else 0. That of an `ApiVersionsResponse` is always 0, since
-    /// its receiver cannot know yet what the sender supports (KIP-511).
-    fn header_version(version: i16) -> i16 {
-        i16::from(Self::FLEXIBLE_VERSIONS.contains(version))
-    }
+    /// The versions of the [`ResponseHeader`](crate::messages::ResponseHeader) in front of it. That of an
+    /// `ApiVersionsResponse` is always 0, since its receiver cannot know yet what the sender supports (KIP-511).
+    const HEADER_VERSIONS: HeaderVersions = HeaderVersions::of_response(Self::FLEXIBLE_VERSIONS);
 }
 
 /// A request whose response is known: both halves of an API.
 pub trait Rpc: Request {
     /// The response, in the version of the request.
     type Response: Response;
+}
+
+/// Something to do with every type of message, for [`visit_messages`](crate::messages::visit_messages).
+#[cfg(feature = "any")]
+pub trait MessageVisitor {
+    /// Is called once for every type.
+    fn visit<M: Message>(&mut self);
 }
 
 #[inline(always)]

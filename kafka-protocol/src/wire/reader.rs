@@ -383,10 +383,10 @@ fn some_tags<'a>(
         let mut left = r.varint()?;
         let mut next = 0;
         while left > 0 {
-            let entry = r.rest;
+            let entry = (r.rest, next);
             let tag = ascending(&mut r, &mut next)?;
             if tag >= known {
-                r.rest = entry;
+                (r.rest, next) = entry;
                 break;
             }
             let size = r.varint()? as usize;

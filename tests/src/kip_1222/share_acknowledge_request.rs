@@ -5,7 +5,7 @@
 mod schema;
 
 use kafka_protocol::protocol::{
-    AcknowledgeType, Message, MessageSchema, Request, Rpc, Versions,
+    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
 };
 use kafka_protocol::wire::{
     Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
@@ -68,7 +68,7 @@ impl Message for ShareAcknowledgeRequest {
 }
 
 impl Request for ShareAcknowledgeRequest {
-    const API_KEY: i16 = 79;
+    const API_KEY: ApiKey = ApiKey(79);
 }
 
 impl Rpc for ShareAcknowledgeRequest {

@@ -4,7 +4,9 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{ErrorCode, Message, MessageSchema, Response, Versions};
+use kafka_protocol::protocol::{
+    ApiKey, ErrorCode, Message, MessageSchema, Response, Versions,
+};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per partition whether the acknowledgements were applied.
@@ -50,7 +52,7 @@ impl Message for ShareAcknowledgeResponse {
 }
 
 impl Response for ShareAcknowledgeResponse {
-    const API_KEY: i16 = 79;
+    const API_KEY: ApiKey = ApiKey(79);
 }
 
 impl Codec for ShareAcknowledgeResponse {

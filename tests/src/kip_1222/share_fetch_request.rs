@@ -5,7 +5,7 @@
 mod schema;
 
 use kafka_protocol::protocol::{
-    AcknowledgeType, Message, MessageSchema, Request, Versions,
+    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Versions,
 };
 use kafka_protocol::wire::{
     Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
@@ -92,7 +92,7 @@ impl Message for ShareFetchRequest {
 }
 
 impl Request for ShareFetchRequest {
-    const API_KEY: i16 = 78;
+    const API_KEY: ApiKey = ApiKey(78);
 }
 
 impl Codec for ShareFetchRequest {

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks which APIs, API versions and features the node supports.
@@ -60,7 +60,7 @@ impl Message for ApiVersionsRequest {
 }
 
 impl Request for ApiVersionsRequest {
-    const API_KEY: i16 = 18;
+    const API_KEY: ApiKey = ApiKey(18);
 }
 
 impl Rpc for ApiVersionsRequest {

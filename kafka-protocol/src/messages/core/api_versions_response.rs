@@ -4,7 +4,9 @@
 
 mod schema;
 
-use crate::protocol::{ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{
+    ApiKey, ErrorCode, HeaderVersions, Message, MessageSchema, Response, Versions,
+};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Lists the APIs, API versions and features the node supports.
@@ -55,7 +57,7 @@ impl Default for ApiVersionsResponse {
     #[inline]
     fn default() -> Self {
         Self {
-            error_code: ErrorCode(0),
+            error_code: ErrorCode::NONE,
             api_keys: Vec::new(),
             throttle_time_ms: 0,
             supported_features: Vec::new(),
@@ -74,11 +76,8 @@ impl Message for ApiVersionsResponse {
 }
 
 impl Response for ApiVersionsResponse {
-    const API_KEY: i16 = 18;
-
-    fn header_version(_version: i16) -> i16 {
-        0
-    }
+    const API_KEY: ApiKey = ApiKey(18);
+    const HEADER_VERSIONS: HeaderVersions = HeaderVersions::always(0);
 }
 
 impl Codec for ApiVersionsResponse {

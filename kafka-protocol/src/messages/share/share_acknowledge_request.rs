@@ -4,7 +4,9 @@
 
 mod schema;
 
-use crate::protocol::{AcknowledgeType, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{
+    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
+};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Acknowledges, releases, rejects or renews records acquired by a share group member.
@@ -64,7 +66,7 @@ impl Message for ShareAcknowledgeRequest {
 }
 
 impl Request for ShareAcknowledgeRequest {
-    const API_KEY: i16 = 79;
+    const API_KEY: ApiKey = ApiKey(79);
 }
 
 impl Rpc for ShareAcknowledgeRequest {

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per partition whether the acknowledgements were applied.
@@ -50,7 +50,7 @@ impl Message for ShareAcknowledgeResponse {
 }
 
 impl Response for ShareAcknowledgeResponse {
-    const API_KEY: i16 = 79;
+    const API_KEY: ApiKey = ApiKey(79);
 }
 
 impl Codec for ShareAcknowledgeResponse {

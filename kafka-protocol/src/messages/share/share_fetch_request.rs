@@ -4,7 +4,9 @@
 
 mod schema;
 
-use crate::protocol::{AcknowledgeType, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{
+    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
+};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Acquires records for a share group member and may carry its acknowledgements.
@@ -94,7 +96,7 @@ impl Message for ShareFetchRequest {
 }
 
 impl Request for ShareFetchRequest {
-    const API_KEY: i16 = 78;
+    const API_KEY: ApiKey = ApiKey(78);
 }
 
 impl Rpc for ShareFetchRequest {

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Returns acquired records and the outcome of acknowledgements sent with the fetch.
@@ -45,7 +45,7 @@ impl Message for ShareFetchResponse {
 }
 
 impl Response for ShareFetchResponse {
-    const API_KEY: i16 = 78;
+    const API_KEY: ApiKey = ApiKey(78);
 }
 
 impl Codec for ShareFetchResponse {
