@@ -527,6 +527,11 @@ fn loading() {
         error.ends_with("there is no schema, that is, no `*.json` file, in it or in its sub-folders"),
         "{error}"
     );
+    let error = source::load(&root().join("schemas/latin-1")).unwrap_err().to_string();
+    assert!(
+        error.ends_with("Ballot.json: a schema has to be UTF-8, but the byte at offset 33 is not"),
+        "{error}"
+    );
     let error = source::load(&root().join("nowhere")).unwrap_err().to_string();
     assert!(error.contains("nowhere: "), "{error}");
 }
