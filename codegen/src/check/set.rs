@@ -173,16 +173,37 @@ fn apis(schemas: &[Schema], missing_half: Option<Severity>, report: &mut Report)
             .related(&partner.source, partner.valid.span().unwrap_or(partner.anchor), format!("the {other}"))
             .help("give both the same valid versions"),
             Some(_) => continue,
-            None => Diagnostic::error(
-                Rule::M8,
-                &schema.source,
-                schema.anchor,
-                format!("there is no {other} with the API key {key} of {}", schema.title()),
-            )
-            .help(format!("add the schema of the {other}, or correct the key of one of the two")),
+            None => {
+                let missing = Diagnostic::error(
+                    Rule::M8,
+                    &schema.source,
+                    schema.anchor,
+                    format!("there is no {other} with the API key {key} of {}", schema.title()),
+                )
+                .help(format!("add the schema of the {other}, or correct the key of one of the two"));
+                // What has the right name and another key is most likely meant.
+                let namesake = other_half(schema.title())
+                    .and_then(|name| schemas.iter().find(|it| it.title() == name && !it.api_key.is_absent()));
+                match namesake {
+                    Some(namesake) => missing.related(
+                        &namesake.source,
+                        namesake.api_key.span().unwrap_or(namesake.anchor),
+                        format!("this {other} has another key"),
+                    ),
+                    None => missing,
+                }
+            }
         };
         diagnostic.severity = severity;
         report.push(diagnostic.path(schema.title()));
+    }
+}
+
+/// The name of the response to a request and the other way round.
+fn other_half(name: &str) -> Option<String> {
+    match name.strip_suffix("Request") {
+        Some(stem) => Some(format!("{stem}Response")),
+        None => name.strip_suffix("Response").map(|stem| format!("{stem}Request")),
     }
 }
 
@@ -309,7 +330,7 @@ fn header_versions(schemas: &[Schema], report: &mut Report) {
     }
 }
 
-/// Words that cannot name a module, even as raw identifiers in the case of the last ones and of file names.
+/// The keywords of Rust, those included that are only reserved.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
