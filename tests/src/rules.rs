@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use codegen::Coverage;
 use codegen::check::check;
 use codegen::model::{self, Domain, Kind, Message, Model, Type, Use};
 use codegen::report::{Report, Rule, Severity};
@@ -26,11 +27,11 @@ fn broken_schemas_are_explained() {
             }]
         };
         // A folder holds a whole set; a single file may be part of one.
-        let (report, model) = run(&sources, path.is_dir());
+        let (report, model) = run(&sources, if path.is_dir() { Coverage::Whole } else { Coverage::Part });
 
         let first = report.iter().next().unwrap_or_else(|| panic!("{name} is accepted"));
         let code = name.split('-').next().unwrap();
-        assert_eq!(first.rule.code(), code, "{name}:\n{}", report.render(&sources, false));
+        assert_eq!(first.rule.code(), code, "{name}:\n{}", report.render(&sources, Path::new(""), false));
         assert!(!first.help.is_empty(), "{name} has no help");
         assert!(report.has_errors() == model.families.is_empty(), "{name}");
         covered.insert(first.rule);
@@ -41,7 +42,7 @@ fn broken_schemas_are_explained() {
             description => first.rule.summary(),
             omit_expression => true,
         }, {
-            insta::assert_snapshot!(name, report.render(&sources, false));
+            insta::assert_snapshot!(name, report.render(&sources, Path::new(""), false));
         });
     }
     let missing: Vec<_> = Rule::ALL.iter().filter(|rule| !covered.contains(rule)).collect();
@@ -74,7 +75,7 @@ fn one_report_has_all_violations() {
         ),
         source("share/Torn.json", "{\n  \"type\": \"data\",\n"),
     ];
-    let (report, _) = run(&sources, true);
+    let (report, _) = run(&sources, Coverage::Whole);
     let found: Vec<_> = report
         .iter()
         .map(|it| {
@@ -97,7 +98,7 @@ fn one_report_has_all_violations() {
             "J1 share/Torn.json:1:1 ",
         ]
     );
-    insta::assert_snapshot!("all_violations", report.render(&sources, false));
+    insta::assert_snapshot!("all_violations", report.render(&sources, Path::new(""), false));
 }
 
 /// The cases whose point is whether the schema is accepted.
@@ -204,8 +205,8 @@ fn legal_oddities() {
     ] {
         let text = data("0-1", fields);
         let sources = [source("Ballot.json", &text)];
-        let (report, _) = run(&sources, true);
-        assert!(report.is_empty(), "{fields}\n{}", report.render(&sources, false));
+        let (report, _) = run(&sources, Coverage::Whole);
+        assert!(report.is_empty(), "{fields}\n{}", report.render(&sources, Path::new(""), false));
     }
     // An unused common struct; one that is declared after its use; the widest of versions.
     accepted(&[
@@ -247,14 +248,14 @@ fn missing_halves() {
             "validVersions": "0", "flexibleVersions": "none" }"#,
         ),
     ];
-    for (complete, severity) in [(true, Severity::Error), (false, Severity::Warning)] {
-        let (report, _) = run(&sources, complete);
+    for (coverage, severity) in [(Coverage::Whole, Severity::Error), (Coverage::Unknown, Severity::Warning)] {
+        let (report, _) = run(&sources, coverage);
         let found: Vec<_> = report.iter().map(|it| (it.rule, it.severity)).collect();
         assert_eq!(found, [(Rule::M8, severity), (Rule::M12, severity)]);
     }
     // What is in a file that cannot be read might be the other half.
     let [request, key] = sources;
-    let (report, _) = run(&[request, key, source("Torn.json", "{")], true);
+    let (report, _) = run(&[request, key, source("Torn.json", "{")], Coverage::Whole);
     assert_eq!(report.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::J1]);
 }
 
@@ -281,7 +282,7 @@ fn json_is_strict_but_for_comments() {
         good.replace("\"versions\": \"0\"", "\"versions\": \"\\x30\""),
         good.replace("\"versions\": \"0\"", "\"versions\": \"0\t\""),
     ] {
-        let (report, _) = run(&[source("Ballot.json", &bad)], true);
+        let (report, _) = run(&[source("Ballot.json", &bad)], Coverage::Whole);
         assert_eq!(report.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::J1], "{bad}");
     }
 }
@@ -404,7 +405,7 @@ fn defaults() {
             ),
         );
         let sources = [source("Ballot.json", &schema)];
-        let (report, model) = run(&sources, true);
+        let (report, model) = run(&sources, Coverage::Whole);
         match expected {
             Some(expected) => {
                 let message = only(&model);
@@ -570,21 +571,21 @@ fn torn_schemas_do_not_panic() {
             }
             let torn = String::from_utf8_lossy(&bytes);
             let sources = [source("Torn.json", &torn)];
-            let (report, _) = run(&sources, true);
-            report.render(&sources, true);
+            let (report, _) = run(&sources, Coverage::Whole);
+            report.render(&sources, Path::new(""), true);
         }
     }
 }
 
-fn run(sources: &[Source], complete: bool) -> (Report, Model) {
+fn run(sources: &[Source], coverage: Coverage) -> (Report, Model) {
     let mut report = Report::default();
     let schemas: Vec<_> = sources.iter().filter_map(|source| schema::parse(source, &mut report)).collect();
-    let model = check(&schemas, complete, &mut report);
+    let model = check(&schemas, coverage, &mut report);
     (report, model)
 }
 
 fn accepts(text: &str) -> bool {
-    !run(&[source("Case.json", text)], false).0.has_errors()
+    !run(&[source("Case.json", text)], Coverage::Part).0.has_errors()
 }
 
 /// The model of a whole set, which must be without fault.
@@ -592,8 +593,8 @@ fn accepts(text: &str) -> bool {
 fn accepted(texts: &[&str]) -> Model {
     let sources: Vec<_> =
         texts.iter().enumerate().map(|(at, text)| source(&format!("{at}.json"), text)).collect();
-    let (report, model) = run(&sources, true);
-    assert!(report.is_empty(), "{}", report.render(&sources, false));
+    let (report, model) = run(&sources, Coverage::Whole);
+    assert!(report.is_empty(), "{}", report.render(&sources, Path::new(""), false));
     model
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{is_removed, kind_word};
+use crate::Coverage;
 use crate::model::Kind;
 use crate::names;
 use crate::report::{Diagnostic, Report, Rule, Severity, quoted};
@@ -10,14 +11,15 @@ use crate::schema::{Key, Schema};
 use crate::source::folder;
 
 /// Checks what no schema can get wrong alone. The report has nothing yet but what reading the schemas brought up.
-pub(super) fn check(schemas: &[Schema], complete: bool, report: &mut Report) {
+pub(super) fn check(schemas: &[Schema], coverage: Coverage, report: &mut Report) {
     // The other half of an API may be in a file that could not be read.
     let all_read =
         report.iter().all(|diagnostic| schemas.iter().any(|schema| schema.source == diagnostic.source));
-    let missing_half = match (all_read, complete) {
-        (false, _) => None,
-        (true, true) => Some(Severity::Error),
-        (true, false) => Some(Severity::Warning),
+    let missing_half = match coverage {
+        _ if !all_read => None,
+        Coverage::Whole => Some(Severity::Error),
+        Coverage::Unknown => Some(Severity::Warning),
+        Coverage::Part => None,
     };
     message_names(schemas, report);
     folder_names(schemas, report);
