@@ -49,7 +49,7 @@ impl Codec for AlterClientQuotasRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.entries)?;
         w.fixed(self.validate_only);
@@ -80,7 +80,7 @@ impl Codec for EntryData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.entity)?;
         w.array(&self.ops)?;
@@ -124,7 +124,7 @@ impl Codec for EntityData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.entity_type)?;
         w.nullable_string(&self.entity_name)?;
@@ -158,7 +158,7 @@ impl Codec for OpData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.key)?;
         w.fixed((self.value, self.remove));

@@ -49,7 +49,7 @@ impl Codec for AlterConfigsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.resources)?;
         w.fixed(self.validate_only);
@@ -84,7 +84,7 @@ impl Codec for AlterConfigsResource {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.resource_type);
         w.string(&self.resource_name)?;
@@ -129,7 +129,7 @@ impl Codec for AlterableConfig {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.nullable_string(&self.value)?;

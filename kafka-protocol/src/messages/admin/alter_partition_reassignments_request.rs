@@ -73,7 +73,7 @@ impl Codec for AlterPartitionReassignmentsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.timeout_ms);
         if w.version() >= 1 {
@@ -109,7 +109,7 @@ impl Codec for ReassignableTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;
@@ -140,7 +140,7 @@ impl Codec for ReassignablePartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition_index);
         w.nullable_array(&self.replicas)?;

@@ -45,7 +45,7 @@ impl Codec for AlterReplicaLogDirsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.dirs)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -75,7 +75,7 @@ impl Codec for AlterReplicaLogDir {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.path)?;
         w.array(&self.topics)?;
@@ -106,7 +106,7 @@ impl Codec for AlterReplicaLogDirTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;

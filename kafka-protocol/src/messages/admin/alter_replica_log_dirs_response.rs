@@ -45,7 +45,7 @@ impl Codec for AlterReplicaLogDirsResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.results)?;
@@ -76,7 +76,7 @@ impl Codec for AlterReplicaLogDirTopicResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic_name)?;
         w.array(&self.partitions)?;
@@ -106,7 +106,7 @@ impl Codec for AlterReplicaLogDirPartitionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -52,7 +52,7 @@ impl Codec for CreatePartitionsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topics)?;
         w.fixed((self.timeout_ms, self.validate_only));
@@ -101,7 +101,7 @@ impl Codec for CreatePartitionsTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed(self.count);
@@ -129,7 +129,7 @@ impl Codec for CreatePartitionsAssignment {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.broker_ids)?;
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -66,7 +66,7 @@ impl Codec for CreateTopicsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topics)?;
         w.fixed((self.timeout_ms, self.validate_only));
@@ -108,7 +108,7 @@ impl Codec for CreatableTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.num_partitions, self.replication_factor));
@@ -141,7 +141,7 @@ impl Codec for CreatableReplicaAssignment {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition_index);
         w.array(&self.broker_ids)?;
@@ -185,7 +185,7 @@ impl Codec for CreatableTopicConfig {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.nullable_string(&self.value)?;

@@ -66,7 +66,7 @@ impl Codec for DeleteTopicsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 6 {
             w.array(&self.topics)?;
@@ -104,7 +104,7 @@ impl Codec for DeleteTopicState {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.name)?;
         w.fixed(self.topic_id);

@@ -46,7 +46,7 @@ impl Codec for DeleteTopicsResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.responses)?;
@@ -112,7 +112,7 @@ impl Codec for DeletableTopicResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 6 {
             w.nullable_string(&self.name)?;

@@ -49,7 +49,7 @@ impl Codec for DescribeClientQuotasRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.components)?;
         w.fixed(self.strict);
@@ -98,7 +98,7 @@ impl Codec for ComponentData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.entity_type)?;
         w.fixed(self.match_type);

@@ -70,7 +70,7 @@ impl Codec for DescribeClusterRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.include_cluster_authorized_operations);
         if w.version() >= 1 {

@@ -56,7 +56,7 @@ impl Codec for DescribeConfigsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.resources)?;
         w.fixed(self.include_synonyms);
@@ -110,7 +110,7 @@ impl Codec for DescribeConfigsResource {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.resource_type);
         w.string(&self.resource_name)?;

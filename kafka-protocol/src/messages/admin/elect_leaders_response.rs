@@ -51,7 +51,7 @@ impl Codec for ElectLeadersResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         if w.version() >= 1 {
@@ -87,7 +87,7 @@ impl Codec for ReplicaElectionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic)?;
         w.array(&self.partition_result)?;
@@ -135,7 +135,7 @@ impl Codec for PartitionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_id, self.error_code));
         w.nullable_string(&self.error_message)?;

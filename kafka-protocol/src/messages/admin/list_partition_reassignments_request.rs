@@ -60,7 +60,7 @@ impl Codec for ListPartitionReassignmentsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.timeout_ms);
         w.nullable_array(&self.topics)?;
@@ -91,7 +91,7 @@ impl Codec for ListPartitionReassignmentsTopics {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partition_indexes)?;

@@ -69,7 +69,7 @@ impl Codec for UpdateFeaturesRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.timeout_ms);
         w.array(&self.feature_updates)?;
@@ -130,7 +130,7 @@ impl Codec for FeatureUpdateKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.feature)?;
         w.fixed(self.max_version_level);

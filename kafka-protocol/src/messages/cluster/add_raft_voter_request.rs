@@ -81,7 +81,7 @@ impl Codec for AddRaftVoterRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.cluster_id)?;
         w.fixed((self.timeout_ms, self.voter_id, self.voter_directory_id));
@@ -122,7 +122,7 @@ impl Codec for ListenerStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.string(&self.host)?;

@@ -102,7 +102,7 @@ impl Codec for BrokerHeartbeatRequest {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.broker_id,

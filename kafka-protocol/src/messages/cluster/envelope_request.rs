@@ -64,7 +64,7 @@ impl Codec for EnvelopeRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.bytes(&self.request_data)?;
         w.nullable_bytes(&self.request_principal)?;

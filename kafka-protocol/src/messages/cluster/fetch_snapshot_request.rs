@@ -82,7 +82,7 @@ impl Codec for FetchSnapshotRequest {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.replica_id, self.max_bytes));
         w.array(&self.topics)?;
@@ -117,7 +117,7 @@ impl Codec for TopicSnapshot {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;
@@ -168,7 +168,7 @@ impl Codec for PartitionSnapshot {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition, self.current_leader_epoch));
         self.snapshot_id.write(w)?;
@@ -212,7 +212,7 @@ impl Codec for SnapshotId {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.end_offset, self.epoch));
         w.tagged_fields(&self.unknown_tagged_fields)

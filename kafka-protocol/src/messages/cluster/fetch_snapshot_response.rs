@@ -60,7 +60,7 @@ impl Codec for FetchSnapshotResponse {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.throttle_time_ms, self.error_code));
         w.array(&self.topics)?;
@@ -103,7 +103,7 @@ impl Codec for TopicSnapshot {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;
@@ -163,7 +163,7 @@ impl Codec for PartitionSnapshot {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.index, self.error_code));
         self.snapshot_id.write(w)?;
@@ -206,7 +206,7 @@ impl Codec for SnapshotId {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.end_offset, self.epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -235,7 +235,7 @@ impl Codec for LeaderIdAndEpoch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -269,7 +269,7 @@ impl Codec for NodeEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.node_id);
         w.string(&self.host)?;

@@ -100,7 +100,7 @@ impl Codec for QuorumStateData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 0 {
             w.string(&self.cluster_id)?;
@@ -146,7 +146,7 @@ impl Codec for Voter {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.voter_id);
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -64,7 +64,7 @@ impl Codec for RemoveRaftVoterRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.cluster_id)?;
         w.fixed((self.voter_id, self.voter_directory_id));

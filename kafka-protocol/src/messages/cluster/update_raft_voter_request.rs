@@ -78,7 +78,7 @@ impl Codec for UpdateRaftVoterRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.cluster_id)?;
         w.fixed((self.current_leader_epoch, self.voter_id, self.voter_directory_id));
@@ -115,7 +115,7 @@ impl Codec for ListenerStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.string(&self.host)?;
@@ -146,7 +146,7 @@ impl Codec for KRaftVersionFeature {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.min_supported_version, self.max_supported_version));
         w.tagged_fields(&self.unknown_tagged_fields)

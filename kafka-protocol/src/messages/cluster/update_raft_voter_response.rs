@@ -54,7 +54,7 @@ impl Codec for UpdateRaftVoterResponse {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.throttle_time_ms, self.error_code));
         w.tags(
@@ -119,7 +119,7 @@ impl Codec for CurrentLeader {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.string(&self.host)?;

@@ -48,7 +48,7 @@ impl Codec for ConsumerGroupCurrentMemberAssignmentValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.member_epoch, self.previous_member_epoch, self.state));
         w.array(&self.assigned_partitions)?;
@@ -106,7 +106,7 @@ impl Codec for TopicPartitions {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;

@@ -103,7 +103,7 @@ impl Codec for ConsumerGroupMemberMetadataValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.instance_id)?;
         w.nullable_string(&self.rack_id)?;
@@ -152,7 +152,7 @@ impl Codec for ClassicMemberMetadata {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.session_timeout_ms);
         w.array(&self.supported_protocols)?;
@@ -183,7 +183,7 @@ impl Codec for ClassicProtocol {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.bytes(&self.metadata)?;

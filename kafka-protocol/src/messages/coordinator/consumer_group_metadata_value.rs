@@ -47,7 +47,7 @@ impl Codec for ConsumerGroupMetadataValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.epoch);
         w.tags(

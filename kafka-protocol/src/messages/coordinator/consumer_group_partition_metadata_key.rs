@@ -34,7 +34,7 @@ impl Codec for ConsumerGroupPartitionMetadataKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.tagged_fields(&self.unknown_tagged_fields)

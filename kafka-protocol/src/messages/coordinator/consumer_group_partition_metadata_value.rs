@@ -34,7 +34,7 @@ impl Codec for ConsumerGroupPartitionMetadataValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topics)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -72,7 +72,7 @@ impl Codec for TopicMetadata {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.string(&self.topic_name)?;
@@ -105,7 +105,7 @@ impl Codec for PartitionMetadata {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition);
         w.array(&self.racks)?;

@@ -41,7 +41,7 @@ impl Codec for ConsumerGroupRegularExpressionValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topics)?;
         w.fixed((self.version, self.timestamp));

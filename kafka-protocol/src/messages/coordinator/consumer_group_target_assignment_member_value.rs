@@ -34,7 +34,7 @@ impl Codec for ConsumerGroupTargetAssignmentMemberValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topic_partitions)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -64,7 +64,7 @@ impl Codec for TopicPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;

@@ -42,7 +42,7 @@ impl Codec for LegacyOffsetCommitValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.offset);
         w.string(&self.metadata)?;

@@ -42,7 +42,7 @@ impl Codec for OffsetCommitKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group)?;
         w.string(&self.topic)?;

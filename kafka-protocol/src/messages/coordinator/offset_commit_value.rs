@@ -88,7 +88,7 @@ impl Codec for OffsetCommitValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.offset);
         if w.version() >= 3 {

@@ -61,7 +61,7 @@ impl Codec for ShareGroupMemberMetadataValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.rack_id)?;
         w.string(&self.client_id)?;

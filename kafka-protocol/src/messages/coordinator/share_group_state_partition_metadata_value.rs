@@ -42,7 +42,7 @@ impl Codec for ShareGroupStatePartitionMetadataValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.initializing_topics)?;
         w.array(&self.initialized_topics)?;
@@ -79,7 +79,7 @@ impl Codec for TopicPartitionsInfo {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.string(&self.topic_name)?;
@@ -111,7 +111,7 @@ impl Codec for TopicInfo {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.string(&self.topic_name)?;

@@ -47,7 +47,7 @@ impl Codec for ShareGroupTargetAssignmentMetadataValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.assignment_epoch);
         w.tags(

@@ -41,7 +41,7 @@ impl Codec for ShareUpdateKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.fixed((self.topic_id, self.partition));

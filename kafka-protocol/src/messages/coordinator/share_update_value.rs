@@ -71,7 +71,7 @@ impl Codec for ShareUpdateValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.snapshot_epoch, self.leader_epoch, self.start_offset));
         w.array(&self.state_batches)?;
@@ -123,7 +123,7 @@ impl Codec for StateBatch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.first_offset,

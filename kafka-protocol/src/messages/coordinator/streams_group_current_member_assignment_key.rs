@@ -38,7 +38,7 @@ impl Codec for StreamsGroupCurrentMemberAssignmentKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.string(&self.member_id)?;

@@ -64,7 +64,7 @@ impl Codec for StreamsGroupCurrentMemberAssignmentValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.member_epoch, self.previous_member_epoch, self.state));
         w.array(&self.active_tasks)?;
@@ -130,7 +130,7 @@ impl Codec for TaskIds {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.partitions)?;

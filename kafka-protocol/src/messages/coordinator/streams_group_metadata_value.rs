@@ -87,7 +87,7 @@ impl Codec for StreamsGroupMetadataValue {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.epoch, self.metadata_hash));
         w.tags(
@@ -143,7 +143,7 @@ impl Codec for LastAssignmentConfig {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.key)?;
         w.string(&self.value)?;

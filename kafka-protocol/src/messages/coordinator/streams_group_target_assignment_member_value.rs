@@ -42,7 +42,7 @@ impl Codec for StreamsGroupTargetAssignmentMemberValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.active_tasks)?;
         w.array(&self.standby_tasks)?;
@@ -76,7 +76,7 @@ impl Codec for TaskIds {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.partitions)?;

@@ -38,7 +38,7 @@ impl Codec for StreamsGroupTopologyValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.epoch);
         w.array(&self.subtopologies)?;
@@ -89,7 +89,7 @@ impl Codec for Subtopology {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.source_topics)?;
@@ -132,7 +132,7 @@ impl Codec for TopicInfo {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.partitions, self.replication_factor));
@@ -164,7 +164,7 @@ impl Codec for TopicConfig {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.key)?;
         w.string(&self.value)?;
@@ -199,7 +199,7 @@ impl Codec for CopartitionGroup {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.source_topics)?;
         w.array(&self.source_topic_regex)?;

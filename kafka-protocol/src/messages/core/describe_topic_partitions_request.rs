@@ -65,7 +65,7 @@ impl Codec for DescribeTopicPartitionsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.topics)?;
         w.fixed(self.response_partition_limit);
@@ -93,7 +93,7 @@ impl Codec for TopicRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -123,7 +123,7 @@ impl Codec for Cursor {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic_name)?;
         w.fixed(self.partition_index);

@@ -151,7 +151,7 @@ impl Codec for FetchRequest {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 14 {
             w.fixed(self.replica_id);
@@ -236,7 +236,7 @@ impl Codec for ReplicaState {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.replica_id, self.replica_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -278,7 +278,7 @@ impl Codec for FetchTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 12 {
             w.string(&self.topic)?;
@@ -373,7 +373,7 @@ impl Codec for FetchPartition {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition);
         if w.version() >= 9 {
@@ -448,7 +448,7 @@ impl Codec for ForgottenTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 12 {
             w.string(&self.topic)?;

@@ -109,7 +109,7 @@ impl Codec for FindCoordinatorResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.fixed(self.throttle_time_ms);
@@ -201,7 +201,7 @@ impl Codec for Coordinator {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.key)?;
         w.fixed(self.node_id);

@@ -48,7 +48,7 @@ impl Codec for ListOffsetsResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 2 {
             w.fixed(self.throttle_time_ms);
@@ -81,7 +81,7 @@ impl Codec for ListOffsetsTopicResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;
@@ -142,7 +142,7 @@ impl Codec for ListOffsetsPartitionResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code, self.timestamp, self.offset));
         if w.version() >= 4 {

@@ -98,7 +98,7 @@ impl Codec for MetadataRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.nullable_array(&self.topics)?;
@@ -166,7 +166,7 @@ impl Codec for MetadataRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 10 {
             w.fixed(self.topic_id);

@@ -63,7 +63,7 @@ impl Codec for OffsetForLeaderEpochRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 3 {
             w.fixed(self.replica_id);
@@ -96,7 +96,7 @@ impl Codec for OffsetForLeaderTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic)?;
         w.array(&self.partitions)?;
@@ -143,7 +143,7 @@ impl Codec for OffsetForLeaderPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition, self.current_leader_epoch, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)

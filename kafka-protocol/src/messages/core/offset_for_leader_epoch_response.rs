@@ -45,7 +45,7 @@ impl Codec for OffsetForLeaderEpochResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.topics)?;
@@ -76,7 +76,7 @@ impl Codec for OffsetForLeaderTopicResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic)?;
         w.array(&self.partitions)?;
@@ -130,7 +130,7 @@ impl Codec for EpochEndOffset {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.error_code, self.partition, self.leader_epoch, self.end_offset));
         w.tagged_fields(&self.unknown_tagged_fields)

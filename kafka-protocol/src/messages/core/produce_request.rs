@@ -56,7 +56,7 @@ impl Codec for ProduceRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.transactional_id)?;
         w.fixed((self.acks, self.timeout_ms));
@@ -100,7 +100,7 @@ impl Codec for TopicProduceData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 12 {
             w.string(&self.name)?;
@@ -136,7 +136,7 @@ impl Codec for PartitionProduceData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.index);
         w.nullable_bytes(&self.records)?;

@@ -61,7 +61,7 @@ impl Codec for ProduceResponse {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.responses)?;
         w.fixed(self.throttle_time_ms);
@@ -116,7 +116,7 @@ impl Codec for TopicProduceResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 12 {
             w.string(&self.name)?;
@@ -217,7 +217,7 @@ impl Codec for PartitionProduceResponse {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.index,
@@ -277,7 +277,7 @@ impl Codec for BatchIndexAndErrorMessage {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.batch_index);
         w.nullable_string(&self.batch_index_error_message)?;
@@ -322,7 +322,7 @@ impl Codec for LeaderIdAndEpoch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -360,7 +360,7 @@ impl Codec for NodeEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.node_id);
         w.string(&self.host)?;

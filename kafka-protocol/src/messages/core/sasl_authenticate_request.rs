@@ -45,7 +45,7 @@ impl Codec for SaslAuthenticateRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.bytes(&self.auth_bytes)?;
         w.tagged_fields(&self.unknown_tagged_fields)

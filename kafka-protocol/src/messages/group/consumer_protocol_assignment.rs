@@ -40,7 +40,7 @@ impl Codec for ConsumerProtocolAssignment {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.assigned_partitions)?;
         w.nullable_bytes(&self.user_data)?;
@@ -71,7 +71,7 @@ impl Codec for TopicPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic)?;
         w.array(&self.partitions)?;

@@ -45,7 +45,7 @@ impl Codec for DeleteGroupsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.groups_names)?;
         w.tagged_fields(&self.unknown_tagged_fields)

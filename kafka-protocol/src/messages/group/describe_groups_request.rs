@@ -56,7 +56,7 @@ impl Codec for DescribeGroupsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.groups)?;
         if w.version() >= 3 {

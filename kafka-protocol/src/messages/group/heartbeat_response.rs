@@ -47,7 +47,7 @@ impl Codec for HeartbeatResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.fixed(self.throttle_time_ms);

@@ -111,7 +111,7 @@ impl Codec for JoinGroupResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 2 {
             w.fixed(self.throttle_time_ms);
@@ -170,7 +170,7 @@ impl Codec for JoinGroupResponseMember {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.member_id)?;
         if w.version() >= 5 {

@@ -62,7 +62,7 @@ impl Codec for ListGroupsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 4 {
             w.array(&self.states_filter)?;

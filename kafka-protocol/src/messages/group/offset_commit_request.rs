@@ -94,7 +94,7 @@ impl Codec for OffsetCommitRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.fixed(self.generation_id_or_member_epoch);
@@ -147,7 +147,7 @@ impl Codec for OffsetCommitRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 9 {
             w.string(&self.name)?;
@@ -207,7 +207,7 @@ impl Codec for OffsetCommitRequestPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.committed_offset));
         if w.version() >= 6 {

@@ -48,7 +48,7 @@ impl Codec for OffsetCommitResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 3 {
             w.fixed(self.throttle_time_ms);
@@ -93,7 +93,7 @@ impl Codec for OffsetCommitResponseTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 9 {
             w.string(&self.name)?;
@@ -128,7 +128,7 @@ impl Codec for OffsetCommitResponsePartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -99,7 +99,7 @@ impl Codec for OffsetFetchRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 7 {
             w.string(&self.group_id)?;
@@ -152,7 +152,7 @@ impl Codec for OffsetFetchRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partition_indexes)?;
@@ -214,7 +214,7 @@ impl Codec for OffsetFetchRequestGroup {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         if w.version() >= 9 {
@@ -263,7 +263,7 @@ impl Codec for OffsetFetchRequestTopics {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 9 {
             w.string(&self.name)?;

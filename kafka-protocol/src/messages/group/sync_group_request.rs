@@ -88,7 +88,7 @@ impl Codec for SyncGroupRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.fixed(self.generation_id);
@@ -132,7 +132,7 @@ impl Codec for SyncGroupRequestAssignment {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.member_id)?;
         w.bytes(&self.assignment)?;

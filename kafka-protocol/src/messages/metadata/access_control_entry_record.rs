@@ -61,7 +61,7 @@ impl Codec for AccessControlEntryRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.id, self.resource_type));
         w.string(&self.resource_name)?;

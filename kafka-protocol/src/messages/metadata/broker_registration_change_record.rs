@@ -75,7 +75,7 @@ impl Codec for BrokerRegistrationChangeRecord {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.broker_id, self.broker_epoch));
         if w.version() < 1 {

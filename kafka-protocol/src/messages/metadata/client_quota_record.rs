@@ -45,7 +45,7 @@ impl Codec for ClientQuotaRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.entity)?;
         w.string(&self.key)?;
@@ -90,7 +90,7 @@ impl Codec for EntityData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.entity_type)?;
         w.nullable_string(&self.entity_name)?;

@@ -57,7 +57,7 @@ impl Codec for DelegationTokenRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.owner)?;
         w.string(&self.requester)?;

@@ -131,7 +131,7 @@ impl Codec for PartitionChangeRecord {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_id, self.topic_id));
         if w.version() < 1 {

@@ -133,7 +133,7 @@ impl Codec for PartitionRecord {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_id, self.topic_id));
         w.array(&self.replicas)?;

@@ -48,7 +48,7 @@ impl Codec for RegisterControllerRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.controller_id, self.incarnation_id, self.zk_migration_ready));
         w.array(&self.end_points)?;
@@ -87,7 +87,7 @@ impl Codec for ControllerEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.string(&self.host)?;
@@ -122,7 +122,7 @@ impl Codec for ControllerFeature {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.min_supported_version, self.max_supported_version));

@@ -37,7 +37,7 @@ impl Codec for UnfenceBrokerRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.id, self.epoch));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -37,7 +37,7 @@ impl Codec for UnregisterBrokerRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.broker_id, self.broker_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -35,7 +35,7 @@ impl Codec for ControlRecordTypeSchema {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.r#type);
         w.tagged_fields(&self.unknown_tagged_fields)

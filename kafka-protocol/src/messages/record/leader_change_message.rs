@@ -47,7 +47,7 @@ impl Codec for LeaderChangeMessage {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.version, self.leader_id));
         w.array(&self.voters)?;
@@ -85,7 +85,7 @@ impl Codec for Voter {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.voter_id);
         if w.version() >= 1 {

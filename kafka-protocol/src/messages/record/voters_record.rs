@@ -38,7 +38,7 @@ impl Codec for VotersRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.version);
         w.array(&self.voters)?;
@@ -76,7 +76,7 @@ impl Codec for Voter {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.voter_id, self.voter_directory_id));
         w.array(&self.endpoints)?;
@@ -112,7 +112,7 @@ impl Codec for Endpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.string(&self.host)?;
@@ -143,7 +143,7 @@ impl Codec for KRaftVersionFeature {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.min_supported_version, self.max_supported_version));
         w.tagged_fields(&self.unknown_tagged_fields)

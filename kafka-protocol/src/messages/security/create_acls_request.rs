@@ -44,7 +44,7 @@ impl Codec for CreateAclsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.creations)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -112,7 +112,7 @@ impl Codec for AclCreation {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.resource_type);
         w.string(&self.resource_name)?;

@@ -83,7 +83,7 @@ impl Codec for CreateDelegationTokenRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 3 {
             w.nullable_string(&self.owner_principal_type)?;
@@ -124,7 +124,7 @@ impl Codec for CreatableRenewers {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.principal_type)?;
         w.string(&self.principal_name)?;

@@ -93,7 +93,7 @@ impl Codec for CreateDelegationTokenResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.string(&self.principal_type)?;

@@ -44,7 +44,7 @@ impl Codec for DeleteAclsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.filters)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -117,7 +117,7 @@ impl Codec for DeleteAclsFilter {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.resource_type_filter);
         w.nullable_string(&self.resource_name_filter)?;

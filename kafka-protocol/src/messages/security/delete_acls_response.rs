@@ -44,7 +44,7 @@ impl Codec for DeleteAclsResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.filter_results)?;
@@ -93,7 +93,7 @@ impl Codec for DeleteAclsFilterResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.nullable_string(&self.error_message)?;
@@ -175,7 +175,7 @@ impl Codec for DeleteAclsMatchingAcl {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.nullable_string(&self.error_message)?;

@@ -92,7 +92,7 @@ impl Codec for DescribeAclsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.resource_type_filter);
         w.nullable_string(&self.resource_name_filter)?;

@@ -57,7 +57,7 @@ impl Codec for DescribeDelegationTokenRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_array(&self.owners)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -87,7 +87,7 @@ impl Codec for DescribeDelegationTokenOwner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.principal_type)?;
         w.string(&self.principal_name)?;

@@ -50,7 +50,7 @@ impl Codec for DescribeDelegationTokenResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.array(&self.tokens)?;
@@ -124,7 +124,7 @@ impl Codec for DescribedDelegationToken {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.principal_type)?;
         w.string(&self.principal_name)?;
@@ -169,7 +169,7 @@ impl Codec for DescribedDelegationTokenRenewer {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.principal_type)?;
         w.string(&self.principal_name)?;

@@ -55,7 +55,7 @@ impl Codec for DescribeUserScramCredentialsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_array(&self.users)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -81,7 +81,7 @@ impl Codec for UserName {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -49,7 +49,7 @@ impl Codec for RenewDelegationTokenRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.bytes(&self.hmac)?;
         w.fixed(self.renew_period_ms);

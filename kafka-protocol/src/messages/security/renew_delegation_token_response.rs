@@ -47,7 +47,7 @@ impl Codec for RenewDelegationTokenResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.error_code, self.expiry_timestamp_ms, self.throttle_time_ms));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -47,7 +47,7 @@ impl Codec for AlterShareGroupOffsetsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.array(&self.topics)?;
@@ -78,7 +78,7 @@ impl Codec for AlterShareGroupOffsetsRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic_name)?;
         w.array(&self.partitions)?;
@@ -108,7 +108,7 @@ impl Codec for AlterShareGroupOffsetsRequestPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.start_offset));
         w.tagged_fields(&self.unknown_tagged_fields)

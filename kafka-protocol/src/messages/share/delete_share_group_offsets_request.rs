@@ -47,7 +47,7 @@ impl Codec for DeleteShareGroupOffsetsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.array(&self.topics)?;
@@ -74,7 +74,7 @@ impl Codec for DeleteShareGroupOffsetsRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic_name)?;
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -43,7 +43,7 @@ impl Codec for DescribeShareGroupOffsetsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.groups)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -86,7 +86,7 @@ impl Codec for DescribeShareGroupOffsetsRequestGroup {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.nullable_array(&self.topics)?;
@@ -117,7 +117,7 @@ impl Codec for DescribeShareGroupOffsetsRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic_name)?;
         w.array(&self.partitions)?;

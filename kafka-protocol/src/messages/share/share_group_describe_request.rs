@@ -47,7 +47,7 @@ impl Codec for ShareGroupDescribeRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.group_ids)?;
         w.fixed(self.include_authorized_operations);

@@ -39,7 +39,7 @@ impl Codec for WriteShareGroupStateResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.results)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -69,7 +69,7 @@ impl Codec for WriteStateResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -103,7 +103,7 @@ impl Codec for PartitionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition, self.error_code));
         w.nullable_string(&self.error_message)?;

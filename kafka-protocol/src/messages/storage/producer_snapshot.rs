@@ -38,7 +38,7 @@ impl Codec for ProducerSnapshot {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.crc);
         w.array(&self.producer_entries)?;
@@ -95,7 +95,7 @@ impl Codec for ProducerEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.producer_id,

@@ -85,7 +85,7 @@ impl Codec for RemoteLogSegmentMetadataRecord {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.remote_log_segment_id.write(w)?;
         w.fixed((
@@ -130,7 +130,7 @@ impl Codec for RemoteLogSegmentIdEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.topic_id_partition.write(w)?;
         w.fixed(self.id);
@@ -164,7 +164,7 @@ impl Codec for TopicIdPartitionEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.id, self.partition));
@@ -194,7 +194,7 @@ impl Codec for SegmentLeaderEpochEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_epoch, self.offset));
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -85,7 +85,7 @@ impl Codec for RemoteLogSegmentMetadataSnapshotRecord {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.segment_id,
@@ -129,7 +129,7 @@ impl Codec for SegmentLeaderEpochEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_epoch, self.offset));
         w.tagged_fields(&self.unknown_tagged_fields)

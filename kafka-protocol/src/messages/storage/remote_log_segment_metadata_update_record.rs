@@ -49,7 +49,7 @@ impl Codec for RemoteLogSegmentMetadataUpdateRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.remote_log_segment_id.write(w)?;
         w.fixed((self.broker_id, self.event_timestamp_ms));
@@ -82,7 +82,7 @@ impl Codec for RemoteLogSegmentIdEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.topic_id_partition.write(w)?;
         w.fixed(self.id);
@@ -116,7 +116,7 @@ impl Codec for TopicIdPartitionEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.id, self.partition));

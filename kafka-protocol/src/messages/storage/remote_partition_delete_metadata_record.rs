@@ -45,7 +45,7 @@ impl Codec for RemotePartitionDeleteMetadataRecord {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.topic_id_partition.write(w)?;
         w.fixed((
@@ -83,7 +83,7 @@ impl Codec for TopicIdPartitionEntry {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.id, self.partition));

@@ -45,7 +45,7 @@ impl Codec for StreamsGroupDescribeResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.groups)?;
@@ -152,7 +152,7 @@ impl Codec for DescribedGroup {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.nullable_string(&self.error_message)?;
@@ -202,7 +202,7 @@ impl Codec for Topology {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.epoch);
         w.nullable_array(&self.subtopologies)?;
@@ -245,7 +245,7 @@ impl Codec for Subtopology {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.source_topics)?;
@@ -286,7 +286,7 @@ impl Codec for TopicInfo {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.partitions, self.replication_factor));
@@ -318,7 +318,7 @@ impl Codec for KeyValue {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.key)?;
         w.string(&self.value)?;
@@ -401,7 +401,7 @@ impl Codec for Member {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.member_id)?;
         w.fixed(self.member_epoch);
@@ -445,7 +445,7 @@ impl Codec for Endpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.host)?;
         w.fixed(self.port);
@@ -479,7 +479,7 @@ impl Codec for TaskOffset {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.fixed((self.partition, self.offset));
@@ -514,7 +514,7 @@ impl Codec for Assignment {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.active_tasks)?;
         w.array(&self.standby_tasks)?;
@@ -546,7 +546,7 @@ impl Codec for TaskIds {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.partitions)?;
@@ -577,7 +577,7 @@ impl Codec for TopologyDescription {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.subtopologies)?;
         w.array(&self.global_stores)?;
@@ -608,7 +608,7 @@ impl Codec for TopologyDescriptionSubtopology {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.nodes)?;
@@ -656,7 +656,7 @@ impl Codec for TopologyDescriptionNode {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed(self.node_type);
@@ -691,7 +691,7 @@ impl Codec for TopologyDescriptionGlobalStore {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.source.write(w)?;
         self.processor.write(w)?;

@@ -55,7 +55,7 @@ impl Codec for StreamsGroupTopologyDescriptionUpdateRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.group_id)?;
         w.string(&self.member_id)?;
@@ -88,7 +88,7 @@ impl Codec for TopologyDescription {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.subtopologies)?;
         w.array(&self.global_stores)?;
@@ -119,7 +119,7 @@ impl Codec for TopologyDescriptionSubtopology {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.subtopology_id)?;
         w.array(&self.nodes)?;
@@ -167,7 +167,7 @@ impl Codec for TopologyDescriptionNode {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed(self.node_type);
@@ -202,7 +202,7 @@ impl Codec for TopologyDescriptionGlobalStore {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.source.write(w)?;
         self.processor.write(w)?;

@@ -56,7 +56,7 @@ impl Codec for AddOffsetsToTxnRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.transactional_id)?;
         w.fixed((self.producer_id, self.producer_epoch));

@@ -90,7 +90,7 @@ impl Codec for AddPartitionsToTxnRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 4 {
             w.array(&self.transactions)?;
@@ -150,7 +150,7 @@ impl Codec for AddPartitionsToTxnTransaction {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.transactional_id)?;
         w.fixed((self.producer_id, self.producer_epoch, self.verify_only));
@@ -182,7 +182,7 @@ impl Codec for AddPartitionsToTxnTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;

@@ -68,7 +68,7 @@ impl Codec for AddPartitionsToTxnResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         if w.version() >= 4 {
@@ -111,7 +111,7 @@ impl Codec for AddPartitionsToTxnResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.transactional_id)?;
         w.array(&self.topic_results)?;
@@ -143,7 +143,7 @@ impl Codec for AddPartitionsToTxnTopicResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.results_by_partition)?;
@@ -173,7 +173,7 @@ impl Codec for AddPartitionsToTxnPartitionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.partition_error_code));
         w.tagged_fields(&self.unknown_tagged_fields)

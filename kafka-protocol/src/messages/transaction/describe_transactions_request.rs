@@ -43,7 +43,7 @@ impl Codec for DescribeTransactionsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.transactional_ids)?;
         w.tagged_fields(&self.unknown_tagged_fields)

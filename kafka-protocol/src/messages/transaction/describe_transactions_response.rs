@@ -43,7 +43,7 @@ impl Codec for DescribeTransactionsResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.throttle_time_ms);
         w.array(&self.transaction_states)?;
@@ -100,7 +100,7 @@ impl Codec for TransactionState {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.string(&self.transactional_id)?;
@@ -139,7 +139,7 @@ impl Codec for TopicData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.topic)?;
         w.array(&self.partitions)?;

@@ -54,7 +54,7 @@ impl Codec for EndTxnRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.transactional_id)?;
         w.fixed((self.producer_id, self.producer_epoch, self.committed));

@@ -98,7 +98,7 @@ impl Codec for InitProducerIdRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.transactional_id)?;
         w.fixed(self.transaction_timeout_ms);

@@ -79,7 +79,7 @@ impl Codec for ListTransactionsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.state_filters)?;
         w.array(&self.producer_id_filters)?;

@@ -109,7 +109,7 @@ impl Codec for TxnOffsetCommitRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.transactional_id)?;
         w.string(&self.group_id)?;
@@ -169,7 +169,7 @@ impl Codec for TxnOffsetCommitRequestTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 5 {
             w.string(&self.name)?;
@@ -229,7 +229,7 @@ impl Codec for TxnOffsetCommitRequestPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.committed_offset));
         if w.version() >= 2 {

@@ -45,7 +45,7 @@ impl Codec for WriteTxnMarkersRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.markers)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -91,7 +91,7 @@ impl Codec for WritableTxnMarker {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.producer_id, self.producer_epoch, self.transaction_result));
         w.array(&self.topics)?;
@@ -126,7 +126,7 @@ impl Codec for WritableTxnMarkerTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partition_indexes)?;

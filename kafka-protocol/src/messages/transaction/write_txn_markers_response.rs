@@ -38,7 +38,7 @@ impl Codec for WriteTxnMarkersResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.markers)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -68,7 +68,7 @@ impl Codec for WritableTxnMarkerResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.producer_id);
         w.array(&self.topics)?;
@@ -99,7 +99,7 @@ impl Codec for WritableTxnMarkerTopicResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.array(&self.partitions)?;
@@ -129,7 +129,7 @@ impl Codec for WritableTxnMarkerPartitionResult {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.tagged_fields(&self.unknown_tagged_fields)
