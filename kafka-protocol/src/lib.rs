@@ -24,6 +24,9 @@
 //! [`protocol::frame`] adds headers and sizes; [`wire`] is what generated code is made of, also that of other
 //! schemas. Nothing here does I/O.
 
+pub mod dynamic;
+#[cfg(feature = "json")]
+pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;

@@ -27,7 +27,7 @@ struct Decode {
 
 impl DecodeError {
     #[cold]
-    pub(super) fn new(
+    pub(crate) fn new(
         message: &'static str,
         version: i16,
         path: String,
@@ -228,7 +228,7 @@ struct Encode {
 
 impl EncodeError {
     #[cold]
-    pub(super) fn new(message: &'static str, version: i16, path: String, reason: EncodeReason) -> Self {
+    pub(crate) fn new(message: &'static str, version: i16, path: String, reason: EncodeReason) -> Self {
         Self(Box::new(Encode { message, version, path, reason }))
     }
 
@@ -298,6 +298,11 @@ pub enum EncodeReason {
     KnownTag,
     /// The message would have more than 2147483647 bytes.
     MessageTooLong,
+    /// A [dynamic](crate::dynamic) value is not of the type of its field, or a number out of its range.
+    WrongType {
+        /// The type of the field, as [`FieldType`](super::schema::FieldType) displays it.
+        expected: String,
+    },
 }
 
 impl fmt::Display for EncodeReason {
@@ -319,6 +324,7 @@ impl fmt::Display for EncodeReason {
             Self::StringTooLong => f.write_str("more than 32767 bytes of text"),
             Self::KnownTag => f.write_str("has a tag that the schema knows"),
             Self::MessageTooLong => f.write_str("more than 2147483647 bytes"),
+            Self::WrongType { expected } => write!(f, "the value is not {expected}"),
         }
     }
 }

@@ -8,7 +8,7 @@ pub mod frame;
 mod header_versions;
 pub mod schema;
 mod versions;
-mod walk;
+pub(crate) mod walk;
 
 use std::fmt::Debug;
 
@@ -218,14 +218,14 @@ fn encode_error<M: Message>(message: &M, version: i16, fault: Fault) -> EncodeEr
 
 #[cold]
 #[inline(never)]
-fn unsupported_decode(schema: &'static MessageSchema, version: i16) -> DecodeError {
+pub(crate) fn unsupported_decode(schema: &'static MessageSchema, version: i16) -> DecodeError {
     let reason = DecodeReason::UnsupportedVersion { supported: schema.versions };
     DecodeError::new(schema.name, version, String::new(), 0, reason)
 }
 
 #[cold]
 #[inline(never)]
-fn unsupported_encode(schema: &'static MessageSchema, version: i16) -> EncodeError {
+pub(crate) fn unsupported_encode(schema: &'static MessageSchema, version: i16) -> EncodeError {
     let reason = EncodeReason::UnsupportedVersion { supported: schema.versions };
     EncodeError::new(schema.name, version, String::new(), reason)
 }

@@ -3,6 +3,8 @@
 //! Every message has a `static` [`MessageSchema`], see [`Message::SCHEMA`](super::Message::SCHEMA). It serves whatever
 //! is rare or may be slow; encoding and decoding do without.
 
+use std::fmt;
+
 use super::{ApiKey, Versions};
 use crate::messages::schemas::SCHEMAS;
 
@@ -223,6 +225,28 @@ impl FieldType {
                 None => 1,
             },
         }
+    }
+}
+
+/// The name of the type in Kafka's schemas: `int32`, `[]string`, `FetchTopic`.
+impl fmt::Display for FieldType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "bool",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Uint16 => "uint16",
+            Self::Int32 => "int32",
+            Self::Uint32 => "uint32",
+            Self::Int64 => "int64",
+            Self::Float64 => "float64",
+            Self::Uuid => "uuid",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Records => "records",
+            Self::Struct(schema) => schema.name,
+            Self::Array(element) => return write!(f, "[]{element}"),
+        })
     }
 }
 

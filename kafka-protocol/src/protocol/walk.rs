@@ -1,6 +1,8 @@
-//! Finds the field that a codec stumbled over, by walking the bytes along the schema.
+//! The walk over the bytes of a message along its schema, as strict as the generated codecs are.
 //!
-//! Only the cold path gets here, so the codecs need not know where they are.
+//! Three of them are made of it, by what they do with what it comes by: the search for the field that a codec
+//! stumbled over, which keeps nothing and is the cold path of every message, so that codecs need not know where they
+//! are; the values of [`dynamic`](crate::dynamic); and the lines of [`inspect`](crate::inspect).
 
 use std::fmt::Write;
 
@@ -8,6 +10,104 @@ use super::error::{DecodeReason, EncodeReason};
 use super::schema::{DefaultValue, FieldSchema, FieldType, MessageSchema, StructSchema};
 use super::{DecodeError, EncodeError, Versions};
 use crate::wire::Fault;
+
+/// Walks over the message at the start of `bytes`. Gives the number of its bytes.
+pub(crate) fn walk<'a, V: Visitor<'a>>(
+    schema: &'static MessageSchema,
+    bytes: &'a [u8],
+    version: i16,
+    visitor: &mut V,
+) -> Result<usize, DecodeError> {
+    if !schema.versions.contains(version) {
+        return Err(super::unsupported_decode(schema, version));
+    }
+    let mut walk = Walk::new(schema, bytes, version, Mode::Decode { memory_at: None }, visitor);
+    match walk.structure(schema.root) {
+        Ok(()) => Ok(walk.at),
+        Err(stop) => {
+            let reason = match stop {
+                Stop::Decode(reason) => reason,
+                // Not in this mode.
+                Stop::Encode(_) => DecodeReason::UnexpectedEnd { needed: 1, left: 0 },
+            };
+            Err(DecodeError::new(schema.name, version, path(&walk.steps), walk.at, reason))
+        }
+    }
+}
+
+/// What a walk does with the things that it comes by.
+pub(crate) trait Visitor<'a> {
+    /// Called in the order of the input; the spans follow each other without a gap.
+    fn visit(&mut self, span: Span<'_>, event: Event<'a>) -> Result<(), DecodeReason>;
+}
+
+/// Keeps nothing.
+impl Visitor<'_> for () {
+    #[inline]
+    fn visit(&mut self, _: Span<'_>, _: Event<'_>) -> Result<(), DecodeReason> {
+        Ok(())
+    }
+}
+
+/// Where an event stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'s> {
+    /// The field or element.
+    pub(crate) steps: &'s [Step],
+    /// The offset of its first byte.
+    pub(crate) start: usize,
+    /// The offset behind its last byte.
+    pub(crate) end: usize,
+}
+
+/// Something that a walk comes by.
+#[derive(Clone, Copy)]
+pub(crate) enum Event<'a> {
+    /// The value of this field of the struct comes next.
+    Field(usize),
+    /// The fields of a struct begin.
+    BeginStruct(&'static StructSchema),
+    /// They are complete.
+    EndStruct,
+    /// The marker of a nullable struct: whether it is there. Null if not.
+    Marker(bool),
+    /// A value of constant width.
+    Fixed(FieldType, &'a [u8]),
+    /// The length of a string, of bytes or of records; none is null.
+    Length(Option<usize>),
+    /// The string behind a length.
+    Text(&'a str),
+    /// The bytes or records behind a length; the type tells which.
+    Data(FieldType, &'a [u8]),
+    /// The number of elements of an array; none is null.
+    Count(Option<usize>),
+    /// All elements have come.
+    EndArray,
+    /// The number of fields in a tag section.
+    TagCount(u32),
+    /// The tag of one of them.
+    Tag(u32),
+    /// The size of its value.
+    TagSize(usize),
+    /// The value of an unknown tag.
+    UnknownTag(&'a [u8]),
+    /// All unknown tags of a struct: how many, the last one, and how they stand in the input. Takes no bytes.
+    UnknownTags(u32, u32, &'a [u8]),
+}
+
+/// A path as a person would write it, in Rust's names.
+pub(crate) fn path(steps: &[Step]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            Step::Field(field) if path.is_empty() => path.push_str(field.rust_name),
+            // Writing to a string cannot fail.
+            Step::Field(field) => drop(write!(path, ".{}", field.rust_name)),
+            Step::Element(index) => drop(write!(path, "[{index}]")),
+        }
+    }
+    path
+}
 
 /// Explains why `bytes` are not the message, given that a codec stopped at `offset` with `fault`.
 pub(super) fn explain_decode(
@@ -18,7 +118,8 @@ pub(super) fn explain_decode(
     fault: Fault,
 ) -> DecodeError {
     let memory_at = (fault == Fault::Memory).then_some(offset);
-    let mut walk = Walk::new(schema, bytes, version, Mode::Decode { memory_at });
+    let mut nobody = ();
+    let mut walk = Walk::new(schema, bytes, version, Mode::Decode { memory_at }, &mut nobody);
     let reason = match walk.structure(schema.root) {
         Err(Stop::Decode(reason)) => reason,
         Ok(()) if walk.at < bytes.len() => DecodeReason::TrailingBytes { left: bytes.len() - walk.at },
@@ -28,7 +129,7 @@ pub(super) fn explain_decode(
             DecodeReason::UnexpectedEnd { needed: 1, left: 0 }
         }
     };
-    DecodeError::new(schema.name, version, walk.path(), walk.at, reason)
+    DecodeError::new(schema.name, version, path(&walk.steps), walk.at, reason)
 }
 
 /// Explains why a value is not encoded, given that a codec wrote `bytes` and, on the way, checked `checks` values
@@ -41,7 +142,8 @@ pub(super) fn explain_encode(
     fault: Fault,
 ) -> EncodeError {
     let fail_at = (fault == Fault::NotInVersion).then_some(checks);
-    let mut walk = Walk::new(schema, bytes, version, Mode::Encode { checks: 0, fail_at });
+    let mut nobody = ();
+    let mut walk = Walk::new(schema, bytes, version, Mode::Encode { checks: 0, fail_at }, &mut nobody);
     let place = match walk.structure(schema.root) {
         Err(Stop::Encode(place)) => place,
         _ => {
@@ -62,11 +164,11 @@ pub(super) fn explain_encode(
         (Fault::TagOrder, _) => EncodeReason::KnownTag,
         _ => EncodeReason::MessageTooLong,
     };
-    EncodeError::new(schema.name, version, walk.path(), reason)
+    EncodeError::new(schema.name, version, path(&walk.steps), reason)
 }
 
 /// The default of a field as a person would write it.
-fn default_text(field: &FieldSchema) -> String {
+pub(crate) fn default_text(field: &FieldSchema) -> String {
     match (field.default, field.ty) {
         (DefaultValue::Null, _) => "null".to_owned(),
         (DefaultValue::True, _) => "true".to_owned(),
@@ -85,7 +187,7 @@ fn default_text(field: &FieldSchema) -> String {
 }
 
 /// A walk over bytes along a schema. It ends early with the field in `steps`.
-struct Walk<'a> {
+struct Walk<'a, 'v, V> {
     bytes: &'a [u8],
     /// The offset of the next byte.
     at: usize,
@@ -93,6 +195,7 @@ struct Walk<'a> {
     flexible: bool,
     steps: Vec<Step>,
     mode: Mode,
+    visitor: &'v mut V,
 }
 
 #[derive(Clone, Copy)]
@@ -112,9 +215,12 @@ enum Mode {
     },
 }
 
+/// A step down to a value.
 #[derive(Clone, Copy)]
-enum Step {
+pub(crate) enum Step {
+    /// To a field of a struct.
     Field(&'static FieldSchema),
+    /// To an element of an array.
     Element(usize),
 }
 
@@ -133,28 +239,28 @@ enum Place {
 
 type Walked<T> = Result<T, Stop>;
 
-impl<'a> Walk<'a> {
-    fn new(schema: &MessageSchema, bytes: &'a [u8], version: i16, mode: Mode) -> Self {
+impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
+    fn new(schema: &MessageSchema, bytes: &'a [u8], version: i16, mode: Mode, visitor: &'v mut V) -> Self {
         let flexible = schema.flexible_versions.contains(version);
-        Self { bytes, at: 0, version, flexible, steps: Vec::new(), mode }
+        Self { bytes, at: 0, version, flexible, steps: Vec::new(), mode, visitor }
     }
 
-    fn path(&self) -> String {
-        let mut path = String::new();
-        for step in &self.steps {
-            match step {
-                Step::Field(field) if path.is_empty() => path.push_str(field.rust_name),
-                // Writing to a string cannot fail.
-                Step::Field(field) => drop(write!(path, ".{}", field.rust_name)),
-                Step::Element(index) => drop(write!(path, "[{index}]")),
+    /// Tells the visitor of what stands from `start` on. If it refuses, the walk ends there.
+    fn visit(&mut self, start: usize, event: Event<'a>) -> Walked<()> {
+        let span = Span { steps: &self.steps, start, end: self.at };
+        match self.visitor.visit(span, event) {
+            Ok(()) => Ok(()),
+            Err(reason) => {
+                self.at = start;
+                self.stop(reason)
             }
         }
-        path
     }
 
     fn structure(&mut self, schema: &'static StructSchema) -> Walked<()> {
         let version = self.version;
-        for field in schema.fields {
+        self.visit(self.at, Event::BeginStruct(schema))?;
+        for (index, field) in schema.fields.iter().enumerate() {
             if !field.versions.contains(version) {
                 // Of fields that are only ever tagged, `write` asks below.
                 if field.versions != field.tagged_versions {
@@ -162,6 +268,7 @@ impl<'a> Walk<'a> {
                 }
             } else if !field.tagged_versions.contains(version) {
                 self.steps.push(Step::Field(field));
+                self.visit(self.at, Event::Field(index))?;
                 self.field(field)?;
                 self.steps.pop();
             }
@@ -171,7 +278,12 @@ impl<'a> Walk<'a> {
                 self.absent(field)?;
             }
         }
-        if self.flexible { self.tags(schema) } else { self.check(Place::Tags) }
+        if self.flexible {
+            self.tags(schema)?;
+        } else {
+            self.check(Place::Tags)?;
+        }
+        self.visit(self.at, Event::EndStruct)
     }
 
     fn absent(&mut self, field: &'static FieldSchema) -> Walked<()> {
@@ -208,50 +320,56 @@ impl<'a> Walk<'a> {
 
     /// A value; `null` is the marker of a struct that is null.
     fn value(&mut self, ty: FieldType, nullable: bool, null: u8) -> Walked<()> {
+        let start = self.at;
         if let Some(size) = ty.fixed_size() {
-            return self.take(size).map(drop);
+            let bytes = self.take(size)?;
+            return self.visit(start, Event::Fixed(ty, bytes));
         }
         match ty {
             FieldType::Struct(schema) if nullable => {
                 let marker = self.take(1)?[0];
-                match marker {
-                    1 => self.structure(schema),
-                    _ if marker == null => Ok(()),
-                    _ => {
-                        self.at -= 1;
-                        self.stop(DecodeReason::InvalidMarker { marker })
-                    }
+                if marker != 1 && marker != null {
+                    self.at = start;
+                    return self.stop(DecodeReason::InvalidMarker { marker });
                 }
+                self.visit(start, Event::Marker(marker == 1))?;
+                if marker == 1 { self.structure(schema) } else { Ok(()) }
             }
             FieldType::Struct(schema) => self.structure(schema),
             FieldType::Array(element) => self.array(*element, nullable),
             FieldType::String => {
-                let start = self.at;
-                let Some(length) = self.length(2, nullable)? else { return Ok(()) };
-                if length > 0x7fff {
+                let length = self.length(2, nullable)?;
+                if let Some(length @ 0x8000..) = length {
                     self.at = start;
                     return self.stop(DecodeReason::StringTooLong { length });
                 }
+                self.visit(start, Event::Length(length))?;
+                let Some(length) = length else { return Ok(()) };
                 let start = self.at;
-                let text = self.take(length)?;
-                if let Err(error) = str::from_utf8(text) {
-                    self.at = start;
-                    return self.stop(DecodeReason::InvalidUtf8 { valid_up_to: error.valid_up_to() });
+                match str::from_utf8(self.take(length)?) {
+                    Ok(text) => self.visit(start, Event::Text(text)),
+                    Err(error) => {
+                        self.at = start;
+                        self.stop(DecodeReason::InvalidUtf8 { valid_up_to: error.valid_up_to() })
+                    }
                 }
-                Ok(())
             }
-            _ => match self.length(4, nullable)? {
-                Some(length) => self.take(length).map(drop),
-                None => Ok(()),
-            },
+            _ => {
+                let length = self.length(4, nullable)?;
+                self.visit(start, Event::Length(length))?;
+                let Some(length) = length else { return Ok(()) };
+                let start = self.at;
+                let bytes = self.take(length)?;
+                self.visit(start, Event::Data(ty, bytes))
+            }
         }
     }
 
     fn array(&mut self, element: FieldType, nullable: bool) -> Walked<()> {
         let start = self.at;
-        let Some(count) = self.length(4, nullable)? else { return Ok(()) };
-        let (min_size, left) = (element.min_size(), self.left());
-        if let Mode::Decode { memory_at } = self.mode {
+        let length = self.length(4, nullable)?;
+        if let (Some(count), Mode::Decode { memory_at }) = (length, self.mode) {
+            let (min_size, left) = (element.min_size(), self.left());
             if count.saturating_mul(min_size) > left {
                 self.at = start;
                 return self.stop(DecodeReason::CountExceedsInput { count, min_size, left });
@@ -261,21 +379,25 @@ impl<'a> Walk<'a> {
                 return self.stop(DecodeReason::TooMuchMemory);
             }
         }
+        self.visit(start, Event::Count(length))?;
+        let Some(count) = length else { return Ok(()) };
         for index in 0..count {
             self.steps.push(Step::Element(index));
             self.value(element, false, 0xff)?;
             self.steps.pop();
         }
-        Ok(())
+        self.visit(self.at, Event::EndArray)
     }
 
     fn tags(&mut self, schema: &'static StructSchema) -> Walked<()> {
         let start = self.at;
         let count = self.varint()?;
+        self.visit(start, Event::TagCount(count))?;
         let known = schema.known_tags();
         let mut before = None;
-        let mut unknown = false;
-        for _ in 0..count {
+        // Of the unknown ones: how many, and where the first stands.
+        let mut unknown = None;
+        for left in (1..=count).rev() {
             let entry = self.at;
             if let Mode::Decode { memory_at: Some(offset) } = self.mode
                 && offset == entry
@@ -290,14 +412,19 @@ impl<'a> Walk<'a> {
                 self.at = entry;
                 return self.stop(DecodeReason::TagOrder { tag, after });
             }
+            self.visit(entry, Event::Tag(tag))?;
             before = Some(tag);
-            unknown |= tag >= known;
-            let field = schema.fields.iter().find(|field| field.tag == Some(tag));
-            match field {
-                Some(field) => self.tagged_field(field, tag, entry)?,
-                None if unknown => {
+            let index = schema.fields.iter().position(|field| field.tag == Some(tag));
+            match index {
+                Some(index) => self.tagged_field(schema, index, tag, entry)?,
+                None if tag >= known => {
+                    unknown.get_or_insert((left, entry));
+                    let start = self.at;
                     let size = self.varint()? as usize;
-                    self.take(size)?;
+                    self.visit(start, Event::TagSize(size))?;
+                    let start = self.at;
+                    let value = self.take(size)?;
+                    self.visit(start, Event::UnknownTag(value))?;
                 }
                 None => {
                     self.at = entry;
@@ -305,12 +432,27 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        // Tags ascend and known ones are the lowest, so the unknown ones are one piece at the end.
+        if let (Some((count, start)), Some(last)) = (unknown, before) {
+            let bytes = &self.bytes[start..self.at];
+            self.visit(self.at, Event::UnknownTags(count, last, bytes))?;
+        }
         Ok(())
     }
 
-    fn tagged_field(&mut self, field: &'static FieldSchema, tag: u32, entry: usize) -> Walked<()> {
+    fn tagged_field(
+        &mut self,
+        schema: &'static StructSchema,
+        index: usize,
+        tag: u32,
+        entry: usize,
+    ) -> Walked<()> {
+        let field = &schema.fields[index];
         self.steps.push(Step::Field(field));
+        let start = self.at;
         let size = self.varint()? as usize;
+        self.visit(start, Event::TagSize(size))?;
+        self.visit(self.at, Event::Field(index))?;
         let nullable = field.nullable_versions.contains(self.version);
         if let Mode::Encode { .. } = self.mode {
             self.value(field.ty, nullable, 0)?;

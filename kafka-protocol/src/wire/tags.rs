@@ -28,7 +28,7 @@ struct Encoded {
 
 impl TaggedFields {
     /// What a struct with unknown tagged fields takes on top.
-    pub(super) const BOX_SIZE: usize = size_of::<Encoded>();
+    pub(crate) const BOX_SIZE: usize = size_of::<Encoded>();
 
     /// Whether there are none.
     #[inline(always)]
@@ -59,8 +59,13 @@ impl TaggedFields {
         self.iter().find(|field| field.0 == tag).map(|field| field.1)
     }
 
+    /// All of them as they stand on the wire.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |encoded| &encoded.fields)
+    }
+
     /// The lowest tag.
-    pub(super) fn first(&self) -> Option<u32> {
+    pub(crate) fn first(&self) -> Option<u32> {
         self.0.as_ref()?;
         self.iter().next().map(|field| field.0)
     }
@@ -102,7 +107,8 @@ impl TaggedFields {
         self.0 = None;
     }
 
-    pub(super) fn set(&mut self, count: u32, last: u32, fields: Bytes) {
+    /// Takes over `count` fields as they stand on the wire, of which `last` is the highest tag.
+    pub(crate) fn set(&mut self, count: u32, last: u32, fields: Bytes) {
         self.0 = Some(Box::new(Encoded { count, last, fields }));
     }
 }
