@@ -4,4 +4,9 @@
 pub mod kip_1222;
 
 #[cfg(test)]
+#[macro_use]
+mod fixture;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod rules;
