@@ -7,6 +7,10 @@ pub mod kip_1222;
 #[macro_use]
 mod fixture;
 #[cfg(test)]
+mod frames;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod version_limits;
