@@ -11,6 +11,8 @@ mod frames;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod version_limits;
