@@ -13,6 +13,10 @@ mod golden;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod kip_1222_bytes;
+#[cfg(test)]
+mod primitives;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod version_limits;
