@@ -2,7 +2,9 @@
 
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::frame::{self, DEFAULT_MAX_SIZE, FrameError};
-use kafka_protocol::protocol::{DecodeReason, EncodeReason, Message, Request, Response, Rpc, Versions};
+use kafka_protocol::protocol::{
+    ApiKey, DecodeReason, EncodeReason, Message, Request, Response, Rpc, Versions,
+};
 use kafka_protocol::wire::{Bytes, BytesMut, Str, TaggedFields};
 use serde_json::Value;
 
@@ -11,7 +13,7 @@ use crate::fixture::{load, unhex};
 /// A whole frame as Kafka wrote it.
 struct Frame {
     message: String,
-    api_key: i16,
+    api_key: ApiKey,
     version: i16,
     header_version: i16,
     correlation_id: i32,
@@ -30,7 +32,7 @@ impl Frame {
             .iter()
             .map(|frame| Self {
                 message: frame["message"].as_str().expect("a name").to_owned(),
-                api_key: int16(&frame["apiKey"]).expect("a key"),
+                api_key: ApiKey(int16(&frame["apiKey"]).expect("a key")),
                 version: int16(&frame["version"]).expect("a version"),
                 header_version: int16(&frame["headerVersion"]).expect("a version"),
                 correlation_id: frame["header"]["correlationId"].as_i64().expect("an id") as i32,
@@ -50,7 +52,7 @@ impl Frame {
 fn check_request<R: Request>(frame: &Frame) {
     let context = format!("{} v{}", frame.message, frame.version);
     assert_eq!(R::API_KEY, frame.api_key, "{context}");
-    assert_eq!(R::header_version(frame.version), frame.header_version, "{context}");
+    assert_eq!(R::HEADER_VERSIONS.of(frame.version), frame.header_version, "{context}");
     assert_eq!(frame::peek_request(&frame.content()), Some((frame.api_key, frame.version)), "{context}");
 
     let (header, request) = frame::decode_request::<R>(frame.content()).expect(&context);
@@ -68,7 +70,7 @@ fn check_request<R: Request>(frame: &Frame) {
 fn check_response<R: Response>(frame: &Frame) {
     let context = format!("{} v{}", frame.message, frame.version);
     assert_eq!(R::API_KEY, frame.api_key, "{context}");
-    assert_eq!(R::header_version(frame.version), frame.header_version, "{context}");
+    assert_eq!(R::HEADER_VERSIONS.of(frame.version), frame.header_version, "{context}");
 
     let (header, response) = frame::decode_response::<R>(frame.content(), frame.version).expect(&context);
     let expected = ResponseHeader { correlation_id: frame.correlation_id, ..Default::default() };
@@ -112,8 +114,8 @@ fn an_unknown_version_of_api_versions_is_answered_in_version_0() {
     let [request, answer] = &frames[..] else { panic!("a request and its answer") };
 
     // The broker can read the header, as header versions go on as before, and that is all it needs.
-    assert_eq!(frame::peek_request(&request.content()), Some((18, 6)));
-    let header_version = ApiVersionsRequest::header_version(6);
+    assert_eq!(frame::peek_request(&request.content()), Some((ApiKey::API_VERSIONS, 6)));
+    let header_version = ApiVersionsRequest::HEADER_VERSIONS.of(6);
     assert_eq!(header_version, request.header_version);
     let mut rest = request.content();
     let header = RequestHeader::decode_prefix(&mut rest, header_version).expect("a header");
@@ -128,7 +130,7 @@ fn an_unknown_version_of_api_versions_is_answered_in_version_0() {
 
     // Its answer has header version 0 in whatever version the client looks at it.
     assert_eq!((answer.version, answer.body_version, answer.header_version), (6, Some(0), 0));
-    assert_eq!(ApiVersionsResponse::header_version(6), 0);
+    assert_eq!(ApiVersionsResponse::HEADER_VERSIONS.of(6), 0);
     let (to, response) =
         frame::decode_response::<ApiVersionsResponse>(answer.content(), 0).expect("a response");
     assert_eq!(to.correlation_id, header.correlation_id);
@@ -201,8 +203,8 @@ fn a_frame_may_be_empty_or_as_large_as_allowed_but_no_larger() {
 fn a_request_of_another_api_is_refused() {
     let header = frame::request_header::<ShareFetchRequest>(2, 1, "c");
     let mut buffer = b"before".to_vec();
-    let error = FrameError::ApiKey { expected: 79, found: 78 };
-    assert_eq!(error.to_string(), "frame of a request with API key 78, expected 79");
+    let error = FrameError::ApiKey { expected: ApiKey::SHARE_ACKNOWLEDGE, found: ApiKey::SHARE_FETCH };
+    assert_eq!(error.to_string(), "frame of a ShareFetch(78) request, expected ShareAcknowledge(79)");
     let acknowledge = ShareAcknowledgeRequest::default();
     assert_eq!(frame::encode_request(&mut buffer, &header, &acknowledge), Err(error.clone()));
     assert_eq!(buffer, b"before");
