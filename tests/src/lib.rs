@@ -1,6 +1,8 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
 #[rustfmt::skip] // as the generator laid it out
+pub mod features;
+#[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
 
 #[cfg(test)]
