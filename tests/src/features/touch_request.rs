@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Request, Rpc, Versions};
+use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for nothing in particular; the answer is in another folder.
@@ -30,7 +30,7 @@ impl Message for TouchRequest {
 }
 
 impl Request for TouchRequest {
-    const API_KEY: i16 = 10001;
+    const API_KEY: ApiKey = ApiKey(10001);
 }
 
 impl Rpc for TouchRequest {

@@ -4,7 +4,9 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Response, Versions};
+use kafka_protocol::protocol::{
+    ApiKey, HeaderVersions, Message, MessageSchema, Response, Versions,
+};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Tells that somebody is there.
@@ -28,11 +30,8 @@ impl Message for PingResponse {
 }
 
 impl Response for PingResponse {
-    const API_KEY: i16 = 10000;
-
-    fn header_version(_version: i16) -> i16 {
-        0
-    }
+    const API_KEY: ApiKey = ApiKey(10000);
+    const HEADER_VERSIONS: HeaderVersions = HeaderVersions::always(0);
 }
 
 impl Codec for PingResponse {

@@ -4,7 +4,9 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Request, Rpc, Versions};
+use kafka_protocol::protocol::{
+    ApiKey, HeaderVersions, Message, MessageSchema, Request, Rpc, Versions,
+};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Asks whether somebody is there. The header is not the one that flexible versions would have.
@@ -29,14 +31,8 @@ impl Message for PingRequest {
 }
 
 impl Request for PingRequest {
-    const API_KEY: i16 = 10000;
-
-    fn header_version(version: i16) -> i16 {
-        match version {
-            ..=1 => 1,
-            _ => 2,
-        }
-    }
+    const API_KEY: ApiKey = ApiKey(10000);
+    const HEADER_VERSIONS: HeaderVersions = HeaderVersions::ranges(&[(1, 1)], 2);
 }
 
 impl Rpc for PingRequest {

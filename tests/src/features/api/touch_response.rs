@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Response, Versions};
+use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Response, Versions};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Answers a request of another folder.
@@ -30,7 +30,7 @@ impl Message for TouchResponse {
 }
 
 impl Response for TouchResponse {
-    const API_KEY: i16 = 10001;
+    const API_KEY: ApiKey = ApiKey(10001);
 }
 
 impl Codec for TouchResponse {

@@ -53,11 +53,11 @@ impl Default for Domains {
     #[inline]
     fn default() -> Self {
         Self {
-            error_code: ErrorCode(0),
+            error_code: ErrorCode::NONE,
             other_error_code: ErrorCode(-1),
             acknowledge_type: AcknowledgeType(1),
             acknowledge_types: Some(SmallVec::new()),
-            tagged_error_code: ErrorCode(0),
+            tagged_error_code: ErrorCode::NONE,
             wide_error_code: 0,
             some_error_code: SmallVec::new(),
             unknown_tagged_fields: TaggedFields::default(),
@@ -90,7 +90,7 @@ impl Codec for Domains {
         }
         self.wide_error_code = r.fixed()?;
         r.array(&mut self.some_error_code)?;
-        self.tagged_error_code = ErrorCode(0);
+        self.tagged_error_code = ErrorCode::NONE;
         r.tags(
             1,
             &mut self.unknown_tagged_fields,
@@ -124,7 +124,7 @@ impl Codec for Domains {
                 tags
                     .field(
                         0,
-                        self.tagged_error_code == ErrorCode(0),
+                        self.tagged_error_code == ErrorCode::NONE,
                         &self.tagged_error_code,
                     )
             },
