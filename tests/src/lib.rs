@@ -6,4 +6,6 @@ pub mod features;
 pub mod kip_1222;
 
 #[cfg(test)]
+mod freshness;
+#[cfg(test)]
 mod rules;
