@@ -174,6 +174,8 @@ fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
     });
     let present = if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
     let plain = match &field.ty {
+        // A struct may have no bytes by which its absence would be found.
+        Type::Struct(_) if field.is_option() => quote!(w.present(&#place)?.write(w)),
         Type::Struct(_) => quote!(#present.write(w)),
         ty if ty.fixed_size().is_some() => quote!(#present.write(w)),
         _ if field.is_option() => quote!(w.#plain(#present)),
@@ -303,6 +305,18 @@ impl<'a> Tags<'a> {
             let absent = negated(field.present, &w)?;
             Some(quote!(if #absent { #check }))
         });
+        let never_null = self
+            .strukt
+            .fields
+            .iter()
+            .filter(|field| field.tagged != When::Never && field.is_option() && !is_nullable_tag(field));
+        let presence = never_null.map(|field| {
+            let place = place(field);
+            match condition(field.tagged, &w) {
+                None => quote!(w.present(&#place)?;),
+                Some(condition) => quote!(if #condition { w.present(&#place)?; }),
+            }
+        });
         let known = Literal::u32_unsuffixed(self.strukt.known_tags());
         let fields: Vec<_> = self
             .fields
@@ -323,6 +337,7 @@ impl<'a> Tags<'a> {
         let tags = if self.fields.is_empty() { quote!(_) } else { quote!(tags) };
         quote! {
             #(#checks)*
+            #(#presence)*
             w.tags(#known, &self.unknown_tagged_fields, |#tags| #list)
         }
     }

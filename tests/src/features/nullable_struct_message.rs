@@ -87,7 +87,7 @@ impl Codec for NullableStructMessage {
         if w.version() >= 1 {
             w.nullable_struct(&self.struct2)?;
         } else {
-            self.struct2.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.struct2)?.write(w)?;
         }
         if w.version() < 1 {
             w.absent(self.struct3.is_none())?;

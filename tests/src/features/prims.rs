@@ -208,7 +208,7 @@ impl Codec for Prims {
         if w.version() >= 1 {
             w.nullable_struct(&self.nst)?;
         } else {
-            self.nst.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.nst)?.write(w)?;
         }
         w.tagged_fields(&self.unknown_tagged_fields)
     }

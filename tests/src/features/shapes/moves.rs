@@ -141,12 +141,15 @@ impl Codec for Moves {
             w.absent(self.late == 0)?;
         }
         if w.version() <= 1 {
-            self.inner.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.inner)?.write(w)?;
         }
         w.array(&self.rows)?;
         w.fixed(self.after);
         if w.version() < 1 {
             w.absent(self.tagged.is_empty())?;
+        }
+        if w.version() >= 2 {
+            w.present(&self.name)?;
         }
         w.tags(
             5,
@@ -265,6 +268,9 @@ impl Codec for Row {
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 1 {
             w.nullable_string(&self.text)?;
+        }
+        if w.version() >= 2 {
+            w.present(&self.text)?;
         }
         w.tags(
             1,

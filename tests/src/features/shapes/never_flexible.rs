@@ -115,7 +115,7 @@ impl Codec for Row {
         if w.version() >= 1 {
             w.nullable_struct(&self.inner)?;
         } else {
-            self.inner.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.inner)?.write(w)?;
         }
         w.tagged_fields(&self.unknown_tagged_fields)
     }

@@ -139,7 +139,7 @@ impl Codec for SometimesNull {
         if (1..=2).contains(&w.version()) {
             w.nullable_struct(&self.inner)?;
         } else {
-            self.inner.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.inner)?.write(w)?;
         }
         if w.version() >= 3 {
             w.nullable_array(&self.rows)?;
@@ -196,7 +196,7 @@ impl Codec for Inner {
         if w.version() >= 3 {
             w.nullable_struct(&self.hollow)?;
         } else {
-            self.hollow.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.hollow)?.write(w)?;
         }
         w.tagged_fields(&self.unknown_tagged_fields)
     }

@@ -69,7 +69,7 @@ impl Codec for Voids {
         if w.version() >= 1 {
             w.nullable_struct(&self.single)?;
         } else {
-            self.single.as_ref().ok_or(Fault::Null)?.write(w)?;
+            w.present(&self.single)?.write(w)?;
         }
         w.tagged_fields(&self.unknown_tagged_fields)
     }

@@ -29,7 +29,6 @@ static FUTURE_TAGS: StructSchema = StructSchema {
                 FieldType::Struct(&INNER),
                 "Will move in version 5, and may be null from then on.",
             )
-            .nullable(Versions::since(5))
             .tagged(1, Versions::since(5)),
     ],
 };
