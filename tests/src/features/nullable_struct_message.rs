@@ -81,7 +81,7 @@ impl Codec for NullableStructMessage {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_struct(&self.r#struct)?;
         if w.version() >= 1 {
@@ -135,7 +135,7 @@ impl Codec for MyStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.my_string)?;
         w.fixed(self.my_int);
@@ -166,7 +166,7 @@ impl Codec for MyStruct2 {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.my_string)?;
         w.fixed(self.my_int);
@@ -197,7 +197,7 @@ impl Codec for MyStruct3 {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.my_string)?;
         w.fixed(self.my_int);
@@ -228,7 +228,7 @@ impl Codec for MyStruct4 {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.my_string)?;
         w.fixed(self.my_int);

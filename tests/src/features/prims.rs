@@ -168,7 +168,7 @@ impl Codec for Prims {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((
             self.bo,
@@ -233,7 +233,7 @@ impl Codec for Plain {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -259,7 +259,7 @@ impl Codec for Marked {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -193,7 +193,7 @@ impl Codec for SimpleExampleMessage {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.fixed(self.process_id);
@@ -339,7 +339,7 @@ impl Codec for MyStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.struct_id);
         w.array(&self.array_in_struct)?;
@@ -366,7 +366,7 @@ impl Codec for StructArray {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.array_field_id);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -392,7 +392,7 @@ impl Codec for TaggedStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.struct_id)?;
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -436,7 +436,7 @@ impl Codec for TestCommonStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.foo, self.bar));
         w.tagged_fields(&self.unknown_tagged_fields)

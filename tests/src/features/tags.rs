@@ -174,7 +174,7 @@ impl Codec for Tags {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.base);
         if w.version() == 1 {
@@ -327,7 +327,7 @@ impl Codec for WithTag {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tags(
@@ -357,7 +357,7 @@ impl Codec for OrNull {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -387,7 +387,7 @@ impl Codec for OrEmpty {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.bytes(&self.z)?;
@@ -418,7 +418,7 @@ impl Codec for Keyed {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.k)?;
         w.fixed(self.v);

@@ -50,7 +50,7 @@ impl Codec for TouchRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 2 {
             self.rpc.write(w)?;
@@ -80,7 +80,7 @@ impl Codec for RpcStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.owner)?;
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -43,7 +43,7 @@ impl Codec for PingResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.nonce);
         w.tagged_fields(&self.unknown_tagged_fields)

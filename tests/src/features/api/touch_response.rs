@@ -42,7 +42,7 @@ impl Codec for TouchResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 2 {
             w.fixed(self.throttle_time_ms);

@@ -437,7 +437,7 @@ impl Codec for Clashes {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             self.option.write(w)?;
@@ -674,7 +674,7 @@ impl Codec for OptionStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.option);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -712,7 +712,7 @@ impl Codec for ResultStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.result);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -750,7 +750,7 @@ impl Codec for VecStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.vec);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -788,7 +788,7 @@ impl Codec for SomeStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.some);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -826,7 +826,7 @@ impl Codec for NoneStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.none);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -864,7 +864,7 @@ impl Codec for OkStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.ok);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -902,7 +902,7 @@ impl Codec for ErrStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.err);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -940,7 +940,7 @@ impl Codec for SelfStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.self_);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -978,7 +978,7 @@ impl Codec for DefaultStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.default);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1016,7 +1016,7 @@ impl Codec for CloneStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.clone);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1054,7 +1054,7 @@ impl Codec for DebugStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.debug);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1092,7 +1092,7 @@ impl Codec for PartialEqStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partial_eq);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1130,7 +1130,7 @@ impl Codec for CodecStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.codec);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1168,7 +1168,7 @@ impl Codec for ReaderStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.reader);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1206,7 +1206,7 @@ impl Codec for WriterStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.writer);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1244,7 +1244,7 @@ impl Codec for SinkStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.sink);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1282,7 +1282,7 @@ impl Codec for FaultStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.fault);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1320,7 +1320,7 @@ impl Codec for BytesStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.bytes);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1358,7 +1358,7 @@ impl Codec for StrStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.str);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1396,7 +1396,7 @@ impl Codec for UuidStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.uuid);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1434,7 +1434,7 @@ impl Codec for SmallVecStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.small_vec);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1472,7 +1472,7 @@ impl Codec for TaggedFieldsStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.tagged_fields);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1510,7 +1510,7 @@ impl Codec for MessageStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.message);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1548,7 +1548,7 @@ impl Codec for MessageSchemaStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.message_schema);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1586,7 +1586,7 @@ impl Codec for VersionsStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.versions);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1624,7 +1624,7 @@ impl Codec for SStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.s);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1662,7 +1662,7 @@ impl Codec for RpcStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.rpc);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1700,7 +1700,7 @@ impl Codec for RequestStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.request);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1738,7 +1738,7 @@ impl Codec for ResponseStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.response);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1776,7 +1776,7 @@ impl Codec for ErrorCodeStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1814,7 +1814,7 @@ impl Codec for AcknowledgeTypeStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.acknowledge_type);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1852,7 +1852,7 @@ impl Codec for String {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.string);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1890,7 +1890,7 @@ impl Codec for Box {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.r#box);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1928,7 +1928,7 @@ impl Codec for Iterator {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.iterator);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -1966,7 +1966,7 @@ impl Codec for Copy {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.copy);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -2004,7 +2004,7 @@ impl Codec for Tags {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.tags);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -2042,7 +2042,7 @@ impl Codec for Schema {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.schema);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -2080,7 +2080,7 @@ impl Codec for FieldTypeStruct {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.field_type);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -2118,7 +2118,7 @@ impl Codec for I32 {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.i32);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -2156,7 +2156,7 @@ impl Codec for F64 {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.f64);
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -101,7 +101,7 @@ impl Codec for Domains {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         if w.version() >= 1 {

@@ -39,7 +39,7 @@ impl Codec for Schema {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.schema.write(w)?;
         self.schema2.write(w)?;
@@ -66,7 +66,7 @@ impl Codec for KRaft {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.kraft_version);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -92,7 +92,7 @@ impl Codec for Kraft {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.v3_and_below);
         w.tagged_fields(&self.unknown_tagged_fields)

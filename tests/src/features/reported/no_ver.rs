@@ -45,7 +45,7 @@ impl Codec for NoVer {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tags(
             1,

@@ -43,7 +43,7 @@ impl Codec for QTag {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tags(
             1,

@@ -43,7 +43,7 @@ impl Codec for TagNull {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tags(
             1,
@@ -72,7 +72,7 @@ impl Codec for TagS {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)

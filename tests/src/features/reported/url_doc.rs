@@ -46,7 +46,7 @@ impl Codec for UrlDoc {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.aa)?;
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -75,7 +75,7 @@ impl Codec for CommonStructs {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.first.write(w)?;
         w.array(&self.others)?;
@@ -118,7 +118,7 @@ impl Codec for Point {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         if w.version() >= 1 {
@@ -151,7 +151,7 @@ impl Codec for Frame {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.top_left.write(w)?;
         self.bottom_right.write(w)?;
@@ -190,7 +190,7 @@ impl Codec for End {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.code);
         w.tagged_fields(&self.unknown_tagged_fields)

@@ -42,7 +42,7 @@ impl Codec for FutureTags {
         r.tags(2, &mut self.unknown_tagged_fields, |_, _| Err(Fault::TagNotInVersion))
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         self.number.write(w)?;
         self.inner.write(w)?;
@@ -69,7 +69,7 @@ impl Codec for Inner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)

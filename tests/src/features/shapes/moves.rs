@@ -125,7 +125,7 @@ impl Codec for Moves {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.before);
         if w.version() <= 1 {
@@ -215,7 +215,7 @@ impl Codec for Inner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -264,7 +264,7 @@ impl Codec for Row {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() <= 1 {
             w.nullable_string(&self.text)?;

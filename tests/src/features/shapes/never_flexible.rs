@@ -57,7 +57,7 @@ impl Codec for NeverFlexible {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.nullable_string(&self.name)?;
@@ -109,7 +109,7 @@ impl Codec for Row {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.texts)?;
         if w.version() >= 1 {
@@ -140,7 +140,7 @@ impl Codec for Inner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.bytes(&self.blob)?;
         w.tagged_fields(&self.unknown_tagged_fields)

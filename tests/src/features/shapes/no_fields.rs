@@ -32,7 +32,7 @@ impl Codec for NoFields {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tagged_fields(&self.unknown_tagged_fields)
     }

@@ -120,7 +120,7 @@ impl Codec for OwnForm {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.flexible_when(false, |w| w.string(&self.never))?;
         w.flexible_when(

@@ -248,7 +248,7 @@ impl Codec for Strict {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.kept);
         if w.version() >= 1 {
@@ -372,7 +372,7 @@ impl Codec for Inner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -398,7 +398,7 @@ impl Codec for NullInner {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.x);
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -430,7 +430,7 @@ impl Codec for Row {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.kept);
         if w.version() >= 1 {

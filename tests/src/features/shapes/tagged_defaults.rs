@@ -126,7 +126,7 @@ impl Codec for TaggedDefaults {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tags(
             10,

@@ -62,7 +62,7 @@ impl Codec for Voids {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.array(&self.marks)?;
         w.array(&self.sets)?;
@@ -90,7 +90,7 @@ impl Codec for Mark {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tagged_fields(&self.unknown_tagged_fields)
     }
@@ -121,7 +121,7 @@ impl Codec for Set {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 1 {
             w.array(&self.marks)?;
@@ -145,7 +145,7 @@ impl Codec for Late {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tagged_fields(&self.unknown_tagged_fields)
     }
@@ -166,7 +166,7 @@ impl Codec for Single {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.tagged_fields(&self.unknown_tagged_fields)
     }
