@@ -974,8 +974,8 @@ fn errors_inside_tag_sections_name_the_field() {
 }
 
 #[test]
-fn errors_behind_a_tag_section_with_faults_of_its_own_versions_are_counted_right() {
-    // The checks inside Outer run while its size is counted and once more while it is written.
+fn checks_inside_tag_sections_are_counted_once() {
+    // They run while the size of Outer is counted and once more while it is written.
     let mut value = nested();
     value.outer.middle.as_mut().unwrap().late = 0;
     value.outer.leaves = vec![Default::default(); 3];
