@@ -174,6 +174,8 @@ fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
     });
     let present = if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
     let plain = match &field.ty {
+        // A struct may have no bytes by which its absence would be found.
+        Type::Struct(_) if field.is_option() => quote!(w.present(&#place)?.write(w)),
         Type::Struct(_) => quote!(#present.write(w)),
         ty if ty.fixed_size().is_some() => quote!(#present.write(w)),
         _ if field.is_option() => quote!(w.#plain(#present)),
@@ -244,20 +246,20 @@ fn check(message: &Message, field: &Field) -> Option<TokenStream> {
 struct Tags<'a> {
     message: &'a Message,
     strukt: &'a Struct,
-    /// In ascending order of their tags.
+    /// Those that some version has in the section, in ascending order of their tags.
     fields: Vec<(u32, &'a Field)>,
 }
 
 impl<'a> Tags<'a> {
     fn of(message: &'a Message, strukt: &'a Struct) -> Self {
-        let mut fields: Vec<_> =
-            strukt.fields.iter().filter_map(|field| field.tag.map(|tag| (tag, field))).collect();
+        let fields = strukt.fields.iter().filter(|field| field.tagged != When::Never);
+        let mut fields: Vec<_> = fields.filter_map(|field| field.tag.map(|tag| (tag, field))).collect();
         fields.sort_by_key(|field| field.0);
         Self { message, strukt, fields }
     }
 
     fn read(&self) -> TokenStream {
-        if self.fields.is_empty() {
+        if self.strukt.known_tags() == 0 {
             return quote!(r.tagged_fields(&mut self.unknown_tagged_fields));
         }
         let resets = self.fields.iter().filter(|(_, field)| is_only_tagged(field));
@@ -269,6 +271,10 @@ impl<'a> Tags<'a> {
             let read = Self::read_field(field);
             quote!(#tag #guard => #read)
         });
+        if self.fields.is_empty() {
+            let refusal = quote!(|_, _| Err(Fault::TagNotInVersion));
+            return quote!(r.tags(#known, &mut self.unknown_tagged_fields, #refusal));
+        }
         quote! {
             #(#resets)*
             r.tags(#known, &mut self.unknown_tagged_fields, |tag, r| match tag {
@@ -290,7 +296,7 @@ impl<'a> Tags<'a> {
     }
 
     fn write(&self) -> TokenStream {
-        if self.fields.is_empty() {
+        if self.strukt.known_tags() == 0 {
             return quote!(w.tagged_fields(&self.unknown_tagged_fields));
         }
         let w = quote!(w);
@@ -299,6 +305,18 @@ impl<'a> Tags<'a> {
             let absent = negated(field.present, &w)?;
             Some(quote!(if #absent { #check }))
         });
+        let never_null = self
+            .strukt
+            .fields
+            .iter()
+            .filter(|field| field.tagged != When::Never && field.is_option() && !is_nullable_tag(field));
+        let presence = never_null.map(|field| {
+            let place = place(field);
+            match condition(field.tagged, &w) {
+                None => quote!(w.present(&#place)?;),
+                Some(condition) => quote!(if #condition { w.present(&#place)?; }),
+            }
+        });
         let known = Literal::u32_unsuffixed(self.strukt.known_tags());
         let fields: Vec<_> = self
             .fields
@@ -306,6 +324,7 @@ impl<'a> Tags<'a> {
             .map(|(tag, field)| (condition(field.tagged, &quote!(tags)), self.write_field(*tag, field)))
             .collect();
         let list = match fields.as_slice() {
+            [] => quote!(Ok(())),
             [(None, only)] => quote!(#only),
             fields => {
                 let fields = fields.iter().map(|(condition, write)| match condition {
@@ -315,9 +334,11 @@ impl<'a> Tags<'a> {
                 quote!({ #(#fields)* Ok(()) })
             }
         };
+        let tags = if self.fields.is_empty() { quote!(_) } else { quote!(tags) };
         quote! {
             #(#checks)*
-            w.tags(#known, &self.unknown_tagged_fields, |tags| #list)
+            #(#presence)*
+            w.tags(#known, &self.unknown_tagged_fields, |#tags| #list)
         }
     }
 

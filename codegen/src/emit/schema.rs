@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 use super::{docs, folder, imports, layout, number, types, versions};
 use crate::model::{Family, Field, Kind, Message, Struct, Type};
 use crate::names::snake_case;
-use crate::versions::Versions;
+use crate::versions::{Versions, When};
 use crate::{File, Options};
 
 /// The file `<message>/schema.rs`.
@@ -104,7 +104,7 @@ fn field(field: &Field, statics: &[Ident]) -> TokenStream {
         let versions = versions(field.versions);
         more.extend(quote!(.versions(#versions)));
     }
-    if !field.nullable_versions.is_empty() {
+    if field.nullable != When::Never {
         let nullable = versions(field.nullable_versions);
         more.extend(quote!(.nullable(#nullable)));
     }

@@ -97,7 +97,7 @@ pub struct FieldSchema {
     pub ty: FieldType,
     /// The versions that have it; may reach beyond the valid ones.
     pub versions: Versions,
-    /// The versions in which it may be null; may reach beyond `versions`.
+    /// The versions in which it may be null; may reach beyond `versions`, but none if no valid version allows it.
     pub nullable_versions: Versions,
     /// The versions in which it travels in the tag section.
     pub tagged_versions: Versions,

@@ -130,7 +130,6 @@ static PARTITION_DATA: StructSchema = StructSchema {
                 FieldType::Records,
                 "Whole record batches, of which only AcquiredRecords may be delivered; empty or, in version 0, null when none.",
             )
-            .nullable(Versions::new(0, 0))
             .default(DefaultValue::Null),
         FieldSchema::new(
             "AcquiredRecords",
