@@ -85,12 +85,14 @@ fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident
         docs::uses(message, strukt, |of, field| format!("{}.{}", of.name, field.name))
     };
     let min_size = Literal::usize_unsuffixed(strukt.min_size);
+    let known_tags = Literal::u32_unsuffixed(strukt.known_tags);
     let fields = strukt.fields.iter().map(|it| field(it, statics));
     quote! {
         static #name: StructSchema = StructSchema {
             name: #kafka_name,
             doc: #doc,
             min_size: #min_size,
+            known_tags: #known_tags,
             fields: &[#(#fields),*],
         };
     }

@@ -408,7 +408,7 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
         let start = self.at;
         let count = self.varint()?;
         self.visit(start, Event::TagCount(count))?;
-        let known = schema.known_tags();
+        let known = schema.known_tags;
         let mut before = None;
         // Of the unknown ones: how many, and where the first stands.
         let mut unknown = None;

@@ -74,8 +74,8 @@ impl Codec for NullableStructMessage {
             2,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => r.tagged_struct(&mut self.struct3),
-                1 if r.version() >= 1 => r.tagged_struct(&mut self.struct4),
+                0 => r.tagged_struct(&mut self.struct3),
+                1 => r.tagged_struct(&mut self.struct4),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -96,16 +96,12 @@ impl Codec for NullableStructMessage {
             2,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 1 {
-                    tags.nullable_struct(0, self.struct3.is_none(), &self.struct3)?;
-                }
-                if tags.version() >= 1 {
-                    tags.nullable_struct(
-                        1,
-                        self.struct4 == Some(MyStruct4::default()),
-                        &self.struct4,
-                    )?;
-                }
+                tags.nullable_struct(0, self.struct3.is_none(), &self.struct3)?;
+                tags.nullable_struct(
+                    1,
+                    self.struct4 == Some(MyStruct4::default()),
+                    &self.struct4,
+                )?;
                 Ok(())
             },
         )

@@ -179,14 +179,14 @@ impl Codec for SimpleExampleMessage {
             9,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => self.my_tagged_int_array.read(r),
-                1 if r.version() >= 1 => self.my_nullable_string.read(r),
-                2 if r.version() >= 1 => self.my_int16.read(r),
-                3 if r.version() >= 1 => self.my_float64.read(r),
-                4 if r.version() >= 1 => self.my_string.read(r),
-                5 if r.version() >= 1 => self.my_bytes.read(r),
-                6 if r.version() >= 1 => self.tagged_uuid.read(r),
-                7 if r.version() >= 1 => self.tagged_long.read(r),
+                0 => self.my_tagged_int_array.read(r),
+                1 => self.my_nullable_string.read(r),
+                2 => self.my_int16.read(r),
+                3 => self.my_float64.read(r),
+                4 => self.my_string.read(r),
+                5 => self.my_bytes.read(r),
+                6 => self.tagged_uuid.read(r),
+                7 => self.tagged_long.read(r),
                 8 if r.version() >= 2 => self.my_tagged_struct.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
@@ -227,28 +227,14 @@ impl Codec for SimpleExampleMessage {
         }
         if w.version() < 1 {
             w.absent(self.my_tagged_int_array.is_empty())?;
-        }
-        if w.version() < 1 {
             w.absent(self.my_nullable_string.is_none())?;
-        }
-        if w.version() < 1 {
             w.absent(self.my_int16 == 123)?;
-        }
-        if w.version() < 1 {
             w.absent(self.my_float64 == 12.34)?;
-        }
-        if w.version() < 1 {
             w.absent(self.my_string.is_empty())?;
-        }
-        if w.version() < 1 {
             w.absent(self.my_bytes.as_ref().is_some_and(Bytes::is_empty))?;
-        }
-        if w.version() < 1 {
             w.absent(
                 self.tagged_uuid == Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec),
             )?;
-        }
-        if w.version() < 1 {
             w.absent(self.tagged_long == 914172222550880202)?;
         }
         if w.version() < 2 {
@@ -258,51 +244,35 @@ impl Codec for SimpleExampleMessage {
             9,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 1 {
-                    tags.field(
-                        0,
-                        self.my_tagged_int_array.is_empty(),
-                        &self.my_tagged_int_array,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        1,
-                        self.my_nullable_string.is_none(),
-                        &self.my_nullable_string,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(2, self.my_int16 == 123, &self.my_int16)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(3, self.my_float64 == 12.34, &self.my_float64)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(4, self.my_string.is_empty(), &self.my_string)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        5,
-                        self.my_bytes.as_ref().is_some_and(Bytes::is_empty),
-                        &self.my_bytes,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        6,
-                        self.tagged_uuid
-                            == Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec),
-                        &self.tagged_uuid,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        7,
-                        self.tagged_long == 914172222550880202,
-                        &self.tagged_long,
-                    )?;
-                }
+                tags.field(
+                    0,
+                    self.my_tagged_int_array.is_empty(),
+                    &self.my_tagged_int_array,
+                )?;
+                tags.field(
+                    1,
+                    self.my_nullable_string.is_none(),
+                    &self.my_nullable_string,
+                )?;
+                tags.field(2, self.my_int16 == 123, &self.my_int16)?;
+                tags.field(3, self.my_float64 == 12.34, &self.my_float64)?;
+                tags.field(4, self.my_string.is_empty(), &self.my_string)?;
+                tags.field(
+                    5,
+                    self.my_bytes.as_ref().is_some_and(Bytes::is_empty),
+                    &self.my_bytes,
+                )?;
+                tags.field(
+                    6,
+                    self.tagged_uuid
+                        == Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec),
+                    &self.tagged_uuid,
+                )?;
+                tags.field(
+                    7,
+                    self.tagged_long == 914172222550880202,
+                    &self.tagged_long,
+                )?;
                 if tags.version() >= 2 {
                     tags.field(
                         8,

@@ -155,20 +155,20 @@ impl Codec for Tags {
             14,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => self.t0.read(r),
-                1 if r.version() >= 1 => self.t1.read(r),
-                2 if r.version() >= 1 => self.t2.read(r),
-                3 if r.version() >= 1 => self.t3.read(r),
-                4 if r.version() >= 1 => self.t4.read(r),
-                5 if r.version() >= 1 => self.t5.read(r),
-                6 if r.version() >= 1 => self.t6.read(r),
-                7 if r.version() >= 1 => self.t7.read(r),
-                8 if r.version() >= 1 => self.t8.read(r),
-                9 if r.version() >= 1 => r.tagged_struct(&mut self.t9),
-                10 if r.version() >= 1 => r.tagged_struct(&mut self.t10),
-                11 if r.version() >= 1 => self.t11.read(r),
+                0 => self.t0.read(r),
+                1 => self.t1.read(r),
+                2 => self.t2.read(r),
+                3 => self.t3.read(r),
+                4 => self.t4.read(r),
+                5 => self.t5.read(r),
+                6 => self.t6.read(r),
+                7 => self.t7.read(r),
+                8 => self.t8.read(r),
+                9 => r.tagged_struct(&mut self.t9),
+                10 => r.tagged_struct(&mut self.t10),
+                11 => self.t11.read(r),
                 12 if r.version() >= 2 => self.t12.read(r),
-                13 if r.version() >= 1 => self.t13.read(r),
+                13 => self.t13.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -185,97 +185,43 @@ impl Codec for Tags {
         }
         if w.version() < 1 {
             w.absent(self.t0)?;
-        }
-        if w.version() < 1 {
             w.absent(self.t1 == -1)?;
-        }
-        if w.version() < 1 {
             w.absent(self.t2 == 0.0)?;
-        }
-        if w.version() < 1 {
             w.absent(self.t3.is_empty())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t4.is_none())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t5.as_deref() == Some(""))?;
-        }
-        if w.version() < 1 {
             w.absent(self.t6.is_empty())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t7.as_ref().is_some_and(Vec::is_empty))?;
-        }
-        if w.version() < 1 {
             w.absent(self.t8 == WithTag::default())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t9.is_none())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t10 == Some(OrEmpty::default()))?;
-        }
-        if w.version() < 1 {
             w.absent(self.t11.is_nil())?;
-        }
-        if w.version() < 1 {
             w.absent(self.t13.is_empty())?;
         }
         w.tags(
             14,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 1 {
-                    tags.field(0, self.t0, &self.t0)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(1, self.t1 == -1, &self.t1)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(2, self.t2 == 0.0, &self.t2)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(3, self.t3.is_empty(), &self.t3)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(4, self.t4.is_none(), &self.t4)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(5, self.t5.as_deref() == Some(""), &self.t5)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(6, self.t6.is_empty(), &self.t6)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        7,
-                        self.t7.as_ref().is_some_and(Vec::is_empty),
-                        &self.t7,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(8, self.t8 == WithTag::default(), &self.t8)?;
-                }
-                if tags.version() >= 1 {
-                    tags.nullable_struct(9, self.t9.is_none(), &self.t9)?;
-                }
-                if tags.version() >= 1 {
-                    tags.nullable_struct(
-                        10,
-                        self.t10 == Some(OrEmpty::default()),
-                        &self.t10,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(11, self.t11.is_nil(), &self.t11)?;
-                }
+                tags.field(0, self.t0, &self.t0)?;
+                tags.field(1, self.t1 == -1, &self.t1)?;
+                tags.field(2, self.t2 == 0.0, &self.t2)?;
+                tags.field(3, self.t3.is_empty(), &self.t3)?;
+                tags.field(4, self.t4.is_none(), &self.t4)?;
+                tags.field(5, self.t5.as_deref() == Some(""), &self.t5)?;
+                tags.field(6, self.t6.is_empty(), &self.t6)?;
+                tags.field(7, self.t7.as_ref().is_some_and(Vec::is_empty), &self.t7)?;
+                tags.field(8, self.t8 == WithTag::default(), &self.t8)?;
+                tags.nullable_struct(9, self.t9.is_none(), &self.t9)?;
+                tags.nullable_struct(
+                    10,
+                    self.t10 == Some(OrEmpty::default()),
+                    &self.t10,
+                )?;
+                tags.field(11, self.t11.is_nil(), &self.t11)?;
                 if tags.version() >= 2 {
                     tags.field(12, self.t12 == 0, &self.t12)?;
                 }
-                if tags.version() >= 1 {
-                    tags.field(13, self.t13.is_empty(), &self.t13)?;
-                }
+                tags.field(13, self.t13.is_empty(), &self.t13)?;
                 Ok(())
             },
         )

@@ -20,6 +20,7 @@ static NULLABLE_STRUCT_MESSAGE: StructSchema = StructSchema {
     name: "NullableStructMessage",
     doc: "Structs that may be null, among the fields and in the tag section.\n\nVersion 1 is flexible and allows null for the second struct.",
     min_size: 3,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
                 "Struct",
@@ -63,6 +64,7 @@ static MY_STRUCT: StructSchema = StructSchema {
     name: "MyStruct",
     doc: "Value of NullableStructMessage.Struct.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
@@ -73,6 +75,7 @@ static MY_STRUCT2: StructSchema = StructSchema {
     name: "MyStruct2",
     doc: "Value of NullableStructMessage.Struct2.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
@@ -83,6 +86,7 @@ static MY_STRUCT3: StructSchema = StructSchema {
     name: "MyStruct3",
     doc: "Value of NullableStructMessage.Struct3.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text.")
             .versions(Versions::since(1)),
@@ -95,6 +99,7 @@ static MY_STRUCT4: StructSchema = StructSchema {
     name: "MyStruct4",
     doc: "Value of NullableStructMessage.Struct4.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text.")
             .versions(Versions::since(1)),

@@ -20,6 +20,7 @@ static PRIMS: StructSchema = StructSchema {
     name: "Prims",
     doc: "Every type once, and the nullable ones twice: once never null, once null from version 1 on.\n\nVersion 1 allows null. Version 2 is the first flexible one.",
     min_size: 58,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Bo", "bo", FieldType::Bool, "One byte, 0 or 1."),
         FieldSchema::new("I8", "i8", FieldType::Int8, "One byte."),
@@ -62,6 +63,7 @@ static PLAIN: StructSchema = StructSchema {
     name: "Plain",
     doc: "Value of Prims.St.",
     min_size: 2,
+    known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int16, "Its only member.")],
 };
 
@@ -69,5 +71,6 @@ static MARKED: StructSchema = StructSchema {
     name: "Marked",
     doc: "Value of Prims.NSt.",
     min_size: 2,
+    known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int16, "Its only member.")],
 };

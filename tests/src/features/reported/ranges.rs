@@ -18,7 +18,7 @@ use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer
 pub struct Ranges {
     /// In version 2 alone.
     ///
-    /// Versions 2; others drop it and decode `0`.
+    /// Version 2; others drop it and decode `0`.
     pub aa: i8,
 
     /// Removed in version 2.

@@ -38,7 +38,7 @@ pub struct ComesAndGoes {
 
     /// In version 3 alone.
     ///
-    /// Versions 3; in others it must be `[]`, and decodes so.
+    /// Version 3; in others it must be `[]`, and decodes so.
     pub only3: SmallVec<[i8; 16]>,
 
     /// Added in version 4.
@@ -162,7 +162,7 @@ pub struct Row {
 
     /// In version 2 alone.
     ///
-    /// Versions 2; in others it must be `b""`, and decodes so.
+    /// Version 2; in others it must be `b""`, and decodes so.
     pub only2: Bytes,
 
     /// Added in version 3.
@@ -180,7 +180,7 @@ impl Codec for Row {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         self.until3 = if r.version() <= 3 { r.fixed()? } else { 0 };
-        if r.version() <= 2 {
+        if r.version() == 2 {
             r.bytes(&mut self.only2)?;
         } else {
             self.only2.clear();
@@ -196,7 +196,7 @@ impl Codec for Row {
         } else {
             w.absent(self.until3 == 0)?;
         }
-        if w.version() <= 2 {
+        if w.version() == 2 {
             w.bytes(&self.only2)?;
         } else {
             w.absent(self.only2.is_empty())?;

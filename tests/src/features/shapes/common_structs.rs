@@ -32,7 +32,7 @@ pub struct CommonStructs {
 
     /// In version 0 alone.
     ///
-    /// Versions 0; others drop it and decode `{}`.
+    /// Version 0; others drop it and decode `{}`.
     pub old_end: End,
 
     /// Added in version 3.
@@ -62,7 +62,7 @@ impl Codec for CommonStructs {
         } else {
             self.r#box = None;
         }
-        if r.version() <= 0 {
+        if r.version() == 0 {
             self.old_end.read(r)?;
         } else {
             self.old_end = End::default();
@@ -82,7 +82,7 @@ impl Codec for CommonStructs {
         if w.version() >= 1 {
             w.nullable_struct(&self.r#box)?;
         }
-        if w.version() <= 0 {
+        if w.version() == 0 {
             self.old_end.write(w)?;
         }
         if w.version() >= 3 {

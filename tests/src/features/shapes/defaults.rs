@@ -139,7 +139,7 @@ pub struct Defaults {
 
     /// A text with quotes, slashes, a backslash, backticks.
     ///
-    /// Versions 1+; others drop it and decode `"say \"hi\" // to C:\\ and `é`"`.
+    /// Versions 1+; others drop it and decode `` "say \"hi\" // to C:\\ and `é`" ``.
     pub odd_text: Str,
 
     /// Null.

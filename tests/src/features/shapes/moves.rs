@@ -119,7 +119,7 @@ impl Codec for Moves {
                 1 if r.version() >= 2 => self.count.read(r),
                 2 if r.version() >= 3 => self.late.read(r),
                 3 if r.version() >= 2 => r.tagged_struct(&mut self.inner),
-                4 if r.version() >= 1 => self.tagged.read(r),
+                4 => self.tagged.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -161,8 +161,6 @@ impl Codec for Moves {
                         self.name.as_deref() == Some(""),
                         self.name.as_ref().ok_or(Fault::Null)?,
                     )?;
-                }
-                if tags.version() >= 2 {
                     tags.field(1, self.count == -1, &self.count)?;
                 }
                 if tags.version() >= 3 {
@@ -175,9 +173,7 @@ impl Codec for Moves {
                         &self.inner,
                     )?;
                 }
-                if tags.version() >= 1 {
-                    tags.field(4, self.tagged.is_empty(), &self.tagged)?;
-                }
+                tags.field(4, self.tagged.is_empty(), &self.tagged)?;
                 Ok(())
             },
         )

@@ -38,7 +38,7 @@ pub struct SometimesNull {
 
     /// Null in version 2.
     ///
-    /// Default `[]`. Null is allowed in versions 2.
+    /// Default `[]`. Null is allowed in version 2.
     pub numbers: Option<SmallVec<[i16; 8]>>,
 
     /// Null in versions 1 and 2.

@@ -242,7 +242,7 @@ impl Codec for Strict {
             1,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => self.tagged.read(r),
+                0 => self.tagged.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -331,12 +331,7 @@ impl Codec for Strict {
         w.tags(
             1,
             &self.unknown_tagged_fields,
-            |tags| {
-                if tags.version() >= 1 {
-                    tags.field(0, self.tagged == 0, &self.tagged)?;
-                }
-                Ok(())
-            },
+            |tags| tags.field(0, self.tagged == 0, &self.tagged),
         )
     }
 }

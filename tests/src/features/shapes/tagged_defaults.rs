@@ -55,7 +55,7 @@ pub struct TaggedDefaults {
 
     /// A text with quotes, slashes, a backslash, backticks.
     ///
-    /// Default `"say \"hi\" // to C:\\ and `é`"`. Tag 8.
+    /// Default `` "say \"hi\" // to C:\\ and `é`" ``. Tag 8.
     pub odd_text: Str,
 
     /// May be null, but is not unless said so.

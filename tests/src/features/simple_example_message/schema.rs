@@ -20,6 +20,7 @@ static SIMPLE_EXAMPLE_MESSAGE: StructSchema = StructSchema {
     name: "SimpleExampleMessage",
     doc: "A bit of everything, with names that start in lower case.\n\nVersion 1 is flexible and adds all but the two common structs. Version 2 adds structs.",
     min_size: 16,
+    known_tags: 9,
     fields: &[
         FieldSchema::new("processId", "process_id", FieldType::Uuid, "An id.")
             .versions(Versions::since(1)),
@@ -129,6 +130,7 @@ static MY_STRUCT: StructSchema = StructSchema {
     name: "MyStruct",
     doc: "Value of SimpleExampleMessage.myStruct.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("structId", "struct_id", FieldType::Int32, "A number.")
             .versions(Versions::since(2)),
@@ -146,6 +148,7 @@ static STRUCT_ARRAY: StructSchema = StructSchema {
     name: "StructArray",
     doc: "Element of MyStruct.arrayInStruct.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("arrayFieldId", "array_field_id", FieldType::Int32, "A number.")
             .versions(Versions::since(2)),
@@ -156,6 +159,7 @@ static TAGGED_STRUCT: StructSchema = StructSchema {
     name: "TaggedStruct",
     doc: "Value of SimpleExampleMessage.myTaggedStruct.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("structId", "struct_id", FieldType::String, "A text.")
             .versions(Versions::since(2)),
@@ -166,6 +170,7 @@ static TEST_COMMON_STRUCT: StructSchema = StructSchema {
     name: "TestCommonStruct",
     doc: "Value of SimpleExampleMessage.myCommonStruct, SimpleExampleMessage.myOtherCommonStruct.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("foo", "foo", FieldType::Int32, "A number.")
             .default(DefaultValue::Int(123)),

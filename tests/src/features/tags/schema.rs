@@ -20,6 +20,7 @@ static TAGS: StructSchema = StructSchema {
     name: "Tags",
     doc: "Tagged fields of every kind behind one inline byte.\n\nVersion 1 is the first flexible one. Version 2 moves tag 12 from among the fields to the tag section.",
     min_size: 1,
+    known_tags: 14,
     fields: &[
         FieldSchema::new(
             "Base",
@@ -125,6 +126,7 @@ static WITH_TAG: StructSchema = StructSchema {
     name: "WithTag",
     doc: "Value of Tags.T8.",
     min_size: 3,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int16, "A number.")
             .versions(Versions::since(1))
@@ -139,6 +141,7 @@ static OR_NULL: StructSchema = StructSchema {
     name: "OrNull",
     doc: "Value of Tags.T9.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int16, "A number.")
             .versions(Versions::since(1)),
@@ -149,6 +152,7 @@ static OR_EMPTY: StructSchema = StructSchema {
     name: "OrEmpty",
     doc: "Value of Tags.T10.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int16, "A number.")
             .versions(Versions::since(1)),
@@ -161,6 +165,7 @@ static KEYED: StructSchema = StructSchema {
     name: "Keyed",
     doc: "Element of Tags.T13.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("K", "k", FieldType::String, "The key; may occur twice.")
             .versions(Versions::since(1))

@@ -20,6 +20,7 @@ static TOUCH_REQUEST: StructSchema = StructSchema {
     name: "TouchRequest",
     doc: "Asks for nothing in particular; the answer is in another folder.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Rpc",
@@ -35,6 +36,7 @@ static RPC: StructSchema = StructSchema {
     name: "Rpc",
     doc: "Value of TouchRequest.Rpc.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Owner", "owner", FieldType::String, "A group.")
             .versions(Versions::since(2)),

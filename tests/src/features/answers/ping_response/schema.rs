@@ -20,6 +20,7 @@ static PING_RESPONSE: StructSchema = StructSchema {
     name: "PingResponse",
     doc: "Tells that somebody is there.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Nonce", "nonce", FieldType::Int32, "That of the request."),
     ],

@@ -20,6 +20,7 @@ static PING_REQUEST: StructSchema = StructSchema {
     name: "PingRequest",
     doc: "Asks whether somebody is there. The header is not the one that flexible versions would have.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Nonce",

@@ -20,6 +20,7 @@ static TOUCH_RESPONSE: StructSchema = StructSchema {
     name: "TouchResponse",
     doc: "Answers a request of another folder.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",

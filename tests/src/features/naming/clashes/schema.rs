@@ -20,6 +20,7 @@ static CLASHES: StructSchema = StructSchema {
     name: "Clashes",
     doc: "Structs with names that generated code needs itself. Version 0 lacks them, so that they are compared with defaults.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Option",
@@ -303,6 +304,7 @@ static OPTION: StructSchema = StructSchema {
     name: "Option",
     doc: "Value of Clashes.Option.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Option",
@@ -319,6 +321,7 @@ static RESULT: StructSchema = StructSchema {
     name: "Result",
     doc: "Value of Clashes.Result.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Result",
@@ -335,6 +338,7 @@ static VEC: StructSchema = StructSchema {
     name: "Vec",
     doc: "Value of Clashes.Vec.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Vec", "vec", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -346,6 +350,7 @@ static SOME: StructSchema = StructSchema {
     name: "Some",
     doc: "Value of Clashes.Some.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Some", "some", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -357,6 +362,7 @@ static NONE: StructSchema = StructSchema {
     name: "None",
     doc: "Value of Clashes.None.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("None", "none", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -368,6 +374,7 @@ static OK: StructSchema = StructSchema {
     name: "Ok",
     doc: "Value of Clashes.Ok.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Ok", "ok", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -379,6 +386,7 @@ static ERR: StructSchema = StructSchema {
     name: "Err",
     doc: "Value of Clashes.Err.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Err", "err", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -390,6 +398,7 @@ static SELF: StructSchema = StructSchema {
     name: "Self",
     doc: "Value of Clashes.Self.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Self", "self_", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -401,6 +410,7 @@ static DEFAULT: StructSchema = StructSchema {
     name: "Default",
     doc: "Value of Clashes.Default.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Default",
@@ -417,6 +427,7 @@ static CLONE: StructSchema = StructSchema {
     name: "Clone",
     doc: "Value of Clashes.Clone.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Clone", "clone", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -428,6 +439,7 @@ static DEBUG: StructSchema = StructSchema {
     name: "Debug",
     doc: "Value of Clashes.Debug.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Debug", "debug", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -439,6 +451,7 @@ static PARTIAL_EQ: StructSchema = StructSchema {
     name: "PartialEq",
     doc: "Value of Clashes.PartialEq.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartialEq",
@@ -455,6 +468,7 @@ static CODEC: StructSchema = StructSchema {
     name: "Codec",
     doc: "Value of Clashes.Codec.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Codec", "codec", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -466,6 +480,7 @@ static READER: StructSchema = StructSchema {
     name: "Reader",
     doc: "Value of Clashes.Reader.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Reader",
@@ -482,6 +497,7 @@ static WRITER: StructSchema = StructSchema {
     name: "Writer",
     doc: "Value of Clashes.Writer.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Writer",
@@ -498,6 +514,7 @@ static SINK: StructSchema = StructSchema {
     name: "Sink",
     doc: "Value of Clashes.Sink.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Sink", "sink", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -509,6 +526,7 @@ static FAULT: StructSchema = StructSchema {
     name: "Fault",
     doc: "Value of Clashes.Fault.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Fault", "fault", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -520,6 +538,7 @@ static BYTES: StructSchema = StructSchema {
     name: "Bytes",
     doc: "Value of Clashes.Bytes.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Bytes", "bytes", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -531,6 +550,7 @@ static STR: StructSchema = StructSchema {
     name: "Str",
     doc: "Value of Clashes.Str.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Str", "str", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -542,6 +562,7 @@ static UUID: StructSchema = StructSchema {
     name: "Uuid",
     doc: "Value of Clashes.Uuid.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Uuid", "uuid", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -553,6 +574,7 @@ static SMALL_VEC: StructSchema = StructSchema {
     name: "SmallVec",
     doc: "Value of Clashes.SmallVec.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "SmallVec",
@@ -569,6 +591,7 @@ static TAGGED_FIELDS: StructSchema = StructSchema {
     name: "TaggedFields",
     doc: "Value of Clashes.TaggedFields.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TaggedFields",
@@ -585,6 +608,7 @@ static MESSAGE: StructSchema = StructSchema {
     name: "Message",
     doc: "Value of Clashes.Message.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Message",
@@ -601,6 +625,7 @@ static MESSAGE_SCHEMA: StructSchema = StructSchema {
     name: "MessageSchema",
     doc: "Value of Clashes.MessageSchema.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "MessageSchema",
@@ -617,6 +642,7 @@ static VERSIONS: StructSchema = StructSchema {
     name: "Versions",
     doc: "Value of Clashes.Versions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Versions",
@@ -633,6 +659,7 @@ static S: StructSchema = StructSchema {
     name: "S",
     doc: "Value of Clashes.S.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("S", "s", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -644,6 +671,7 @@ static RPC: StructSchema = StructSchema {
     name: "Rpc",
     doc: "Value of Clashes.Rpc.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Rpc", "rpc", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -655,6 +683,7 @@ static REQUEST: StructSchema = StructSchema {
     name: "Request",
     doc: "Value of Clashes.Request.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Request",
@@ -671,6 +700,7 @@ static RESPONSE: StructSchema = StructSchema {
     name: "Response",
     doc: "Value of Clashes.Response.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Response",
@@ -687,6 +717,7 @@ static ERROR_CODE: StructSchema = StructSchema {
     name: "ErrorCode",
     doc: "Value of Clashes.ErrorCode.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ErrorCode",
@@ -703,6 +734,7 @@ static ACKNOWLEDGE_TYPE: StructSchema = StructSchema {
     name: "AcknowledgeType",
     doc: "Value of Clashes.AcknowledgeType.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "AcknowledgeType",
@@ -719,6 +751,7 @@ static STRING: StructSchema = StructSchema {
     name: "String",
     doc: "Value of Clashes.String.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "String",
@@ -735,6 +768,7 @@ static BOX: StructSchema = StructSchema {
     name: "Box",
     doc: "Value of Clashes.Box.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Box", "box", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -746,6 +780,7 @@ static ITERATOR: StructSchema = StructSchema {
     name: "Iterator",
     doc: "Value of Clashes.Iterator.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Iterator",
@@ -762,6 +797,7 @@ static COPY: StructSchema = StructSchema {
     name: "Copy",
     doc: "Value of Clashes.Copy.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Copy", "copy", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -773,6 +809,7 @@ static TAGS: StructSchema = StructSchema {
     name: "Tags",
     doc: "Value of Clashes.Tags.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Tags", "tags", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -784,6 +821,7 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
     name: "Schema",
     doc: "Value of Clashes.Schema.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Schema",
@@ -800,6 +838,7 @@ static FIELD_TYPE: StructSchema = StructSchema {
     name: "FieldType",
     doc: "Value of Clashes.FieldType.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "FieldType",
@@ -816,6 +855,7 @@ static I32: StructSchema = StructSchema {
     name: "I32",
     doc: "Value of Clashes.I32.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("I32", "i32", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))
@@ -827,6 +867,7 @@ static F64: StructSchema = StructSchema {
     name: "F64",
     doc: "Value of Clashes.F64.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("F64", "f64", FieldType::Int8, "A number of the same name.")
             .versions(Versions::since(1))

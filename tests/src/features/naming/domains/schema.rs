@@ -20,6 +20,7 @@ static DOMAINS: StructSchema = StructSchema {
     name: "Domains",
     doc: "Numbers that have a type of their own.",
     min_size: 10,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

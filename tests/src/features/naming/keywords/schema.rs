@@ -20,6 +20,7 @@ static KEYWORDS: StructSchema = StructSchema {
     name: "Keywords",
     doc: "A field for every keyword of Rust.",
     min_size: 58,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("As", "as", FieldType::Int8, "In Rust, `as`."),
         FieldSchema::new("Async", "async", FieldType::Int8, "In Rust, `async`."),
@@ -104,6 +105,7 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Keywords.Type.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Match", "match", FieldType::String, "A text below a keyword."),
     ],

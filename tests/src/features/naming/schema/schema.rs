@@ -20,6 +20,7 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
     name: "Schema",
     doc: "Named like the module that every message has for its schema.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Schema", "schema", FieldType::Struct(&KRAFT), "A struct."),
         FieldSchema::new(
@@ -35,6 +36,7 @@ static KRAFT: StructSchema = StructSchema {
     name: "KRaft",
     doc: "Value of Schema.Schema.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("KRaftVersion", "kraft_version", FieldType::Int8, "A number."),
     ],
@@ -44,6 +46,7 @@ static KRAFT_STRUCT: StructSchema = StructSchema {
     name: "Kraft",
     doc: "Value of Schema.SCHEMA2.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("V3AndBelow", "v3_and_below", FieldType::Int8, "A number."),
     ],

@@ -20,6 +20,7 @@ static NAMES: StructSchema = StructSchema {
     name: "Names",
     doc: "Fields named like keywords and like what a codec might call its own variables.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Match", "match", FieldType::Int8, "A keyword."),
         FieldSchema::new("Type", "type", FieldType::Int8, "A keyword."),

@@ -20,6 +20,7 @@ static NO_VER: StructSchema = StructSchema {
     name: "NoVer",
     doc: "A tagged field that leaves out its versions.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Aa", "aa", FieldType::Int8, "A number.")
             .versions(Versions::since(1))

@@ -20,6 +20,7 @@ static QTAG: StructSchema = StructSchema {
     name: "QTag",
     doc: "A tag in quotes.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Aa", "aa", FieldType::Int8, "A number.")
             .tagged(0, Versions::since(0)),

@@ -20,6 +20,7 @@ static RANGES: StructSchema = StructSchema {
     name: "Ranges",
     doc: "Version ranges at the edges of the valid versions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Aa", "aa", FieldType::Int8, "In version 2 alone.")
             .versions(Versions::new(2, 2))

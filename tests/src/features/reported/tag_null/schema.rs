@@ -20,6 +20,7 @@ static TAG_NULL: StructSchema = StructSchema {
     name: "TagNull",
     doc: "A struct behind a tag that may be null.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Ta", "ta", FieldType::Struct(&TAG_S), "A struct or null.")
             .nullable(Versions::since(0))
@@ -32,5 +33,6 @@ static TAG_S: StructSchema = StructSchema {
     name: "TagS",
     doc: "Value of TagNull.Ta.",
     min_size: 2,
+    known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
 };

@@ -20,6 +20,7 @@ static URL_DOC: StructSchema = StructSchema {
     name: "UrlDoc",
     doc: "",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Aa",

@@ -20,6 +20,7 @@ static COMES_AND_GOES: StructSchema = StructSchema {
     name: "ComesAndGoes",
     doc: "Fields in all kinds of version ranges. Some are laid out beside each other, others stand alone.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Always", "always", FieldType::Int8, "In every version."),
         FieldSchema::new("Until2", "until2", FieldType::Int8, "Removed in version 3.")
@@ -71,6 +72,7 @@ static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of ComesAndGoes.Rows.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Until3", "until3", FieldType::Int8, "Removed in version 4.")
             .versions(Versions::new(0, 3)),

@@ -20,6 +20,7 @@ static COMMON_STRUCTS: StructSchema = StructSchema {
     name: "CommonStructs",
     doc: "Structs that are used more than once: as a value, in an array, inside each other, and in versions far apart.\n\nVersion 2 is flexible.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("First", "first", FieldType::Struct(&POINT), "A point."),
         FieldSchema::new(
@@ -61,6 +62,7 @@ static POINT: StructSchema = StructSchema {
     name: "Point",
     doc: "Value of CommonStructs.First, CommonStructs.Others, Frame.TopLeft, Frame.BottomRight.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "How far right."),
         FieldSchema::new("Y", "y", FieldType::Int8, "How far down.")
@@ -73,6 +75,7 @@ static FRAME: StructSchema = StructSchema {
     name: "Frame",
     doc: "Value of CommonStructs.Box.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("TopLeft", "top_left", FieldType::Struct(&POINT), "One corner.")
             .versions(Versions::since(1)),
@@ -90,6 +93,7 @@ static END: StructSchema = StructSchema {
     name: "End",
     doc: "Value of CommonStructs.OldEnd, CommonStructs.NewEnd.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Code", "code", FieldType::Int16, "A number.")
             .default(DefaultValue::Int(-1)),

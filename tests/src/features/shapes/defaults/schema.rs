@@ -20,6 +20,7 @@ static DEFAULTS: StructSchema = StructSchema {
     name: "Defaults",
     doc: "Defaults of every type in every way to write them.\n\nVersion 0 has none of the fields, so all are decoded as their defaults.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Bool", "bool", FieldType::Bool, "True.")
             .versions(Versions::since(1))
@@ -247,6 +248,7 @@ static NULL_INNER: StructSchema = StructSchema {
     name: "NullInner",
     doc: "Value of Defaults.NullInner.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1)),
@@ -257,6 +259,7 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Defaults.Inner.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1))

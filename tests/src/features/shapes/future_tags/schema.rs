@@ -20,6 +20,7 @@ static FUTURE_TAGS: StructSchema = StructSchema {
     name: "FutureTags",
     doc: "Fields that will move to the tag section in a version that is not valid yet.",
     min_size: 7,
+    known_tags: 2,
     fields: &[
         FieldSchema::new("Number", "number", FieldType::Int32, "Will move in version 5.")
             .tagged(0, Versions::since(5)),
@@ -37,5 +38,6 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of FutureTags.Inner.",
     min_size: 2,
+    known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
 };

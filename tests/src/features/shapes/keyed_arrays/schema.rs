@@ -20,6 +20,7 @@ static KEYED_ARRAYS: StructSchema = StructSchema {
     name: "KeyedArrays",
     doc: "Arrays with keys, which the wire does not hold to: an element may be there twice.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ByName",
@@ -40,6 +41,7 @@ static NAMED: StructSchema = StructSchema {
     name: "Named",
     doc: "Element of KeyedArrays.ByName.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "The key.")
             .nullable(Versions::since(1))
@@ -52,6 +54,7 @@ static PAIRED: StructSchema = StructSchema {
     name: "Paired",
     doc: "Element of KeyedArrays.ByBoth.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Int16, "One part of the key.").map_key(),
         FieldSchema::new(

@@ -20,6 +20,7 @@ static LONG_RUNS: StructSchema = StructSchema {
     name: "LongRuns",
     doc: "More fields of fixed width in a row than are written at once: more than 12 of them, and more than 64 bytes.",
     min_size: 97,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("B1", "b1", FieldType::Int8, "Byte 1."),
         FieldSchema::new("B2", "b2", FieldType::Int8, "Byte 2."),

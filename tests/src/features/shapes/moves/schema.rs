@@ -20,6 +20,7 @@ static MOVES: StructSchema = StructSchema {
     name: "Moves",
     doc: "Fields that stand among the others first and move to the tag section later. The tags are not in order.\n\nVersion 1 is the first flexible one. Version 2 moves most fields.",
     min_size: 4,
+    known_tags: 5,
     fields: &[
         FieldSchema::new(
             "Before",
@@ -76,6 +77,7 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Moves.Inner.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .default(DefaultValue::Int(5)),
@@ -86,6 +88,7 @@ static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of Moves.Rows.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "Text",

@@ -20,6 +20,7 @@ static NESTED_TAGS: StructSchema = StructSchema {
     name: "NestedTags",
     doc: "Tag sections inside tagged structs inside tag sections.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Outer", "outer", FieldType::Struct(&OUTER), "A tagged struct.")
             .tagged(0, Versions::since(0)),
@@ -30,6 +31,7 @@ static OUTER: StructSchema = StructSchema {
     name: "Outer",
     doc: "Value of NestedTags.Outer.",
     min_size: 1,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
                 "Middle",
@@ -54,6 +56,7 @@ static MIDDLE: StructSchema = StructSchema {
     name: "Middle",
     doc: "Value of Outer.Middle.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Leaf", "leaf", FieldType::Int8, "A tagged number in that.")
             .tagged(0, Versions::since(0)),
@@ -66,6 +69,7 @@ static LEAF: StructSchema = StructSchema {
     name: "Leaf",
     doc: "Element of Outer.Leaves.",
     min_size: 2,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "A text."),
         FieldSchema::new("Late", "late", FieldType::String, "Added in version 1.")

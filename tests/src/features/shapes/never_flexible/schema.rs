@@ -20,6 +20,7 @@ static NEVER_FLEXIBLE: StructSchema = StructSchema {
     name: "NeverFlexible",
     doc: "No version has tag sections or compact lengths.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "A text.")
             .nullable(Versions::since(1)),
@@ -36,6 +37,7 @@ static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of NeverFlexible.Rows.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Texts",
@@ -57,5 +59,6 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Row.Inner.",
     min_size: 4,
+    known_tags: 0,
     fields: &[FieldSchema::new("Blob", "blob", FieldType::Bytes, "Bytes.")],
 };

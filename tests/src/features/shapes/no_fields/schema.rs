@@ -18,5 +18,6 @@ static NO_FIELDS: StructSchema = StructSchema {
     name: "NoFields",
     doc: "A message without fields; version 1 has a tag section.",
     min_size: 0,
+    known_tags: 0,
     fields: &[],
 };

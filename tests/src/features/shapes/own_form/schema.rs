@@ -20,6 +20,7 @@ static OWN_FORM: StructSchema = StructSchema {
     name: "OwnForm",
     doc: "Fields that keep the old form of lengths in flexible versions.\n\nVersion 1 is the first flexible one.",
     min_size: 8,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Never", "never", FieldType::String, "Never compact.")
             .flexible(Versions::NONE),

@@ -20,6 +20,7 @@ static SOMETIMES_NULL: StructSchema = StructSchema {
     name: "SometimesNull",
     doc: "Fields of each type that may be null, in some of the versions only.\n\nVersion 3 is flexible.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Text", "text", FieldType::String, "Null in versions 1 and 2.")
             .nullable(Versions::new(1, 2)),
@@ -61,6 +62,7 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of SometimesNull.Inner.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number."),
         FieldSchema::new(
@@ -77,6 +79,7 @@ static HOLLOW: StructSchema = StructSchema {
     name: "Hollow",
     doc: "Value of Inner.Hollow.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Y", "y", FieldType::Int8, "A number.")
             .versions(Versions::since(1))
@@ -88,6 +91,7 @@ static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of SometimesNull.Rows.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Null from version 1 on.")
             .nullable(Versions::since(1)),

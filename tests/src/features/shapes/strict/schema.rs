@@ -20,6 +20,7 @@ static STRICT: StructSchema = StructSchema {
     name: "Strict",
     doc: "A version 0 that lacks fields of every type, and refuses their values.",
     min_size: 5,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
         FieldSchema::new("Flag", "flag", FieldType::Bool, "Added in version 1.")
@@ -129,6 +130,7 @@ static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Strict.Inner.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1))
@@ -140,6 +142,7 @@ static NULL_INNER: StructSchema = StructSchema {
     name: "NullInner",
     doc: "Value of Strict.NullInner.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1)),
@@ -150,6 +153,7 @@ static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of Strict.Rows.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
         FieldSchema::new("Late", "late", FieldType::Int8, "Added in version 1.")

@@ -20,6 +20,7 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
     name: "TaggedDefaults",
     doc: "Defaults that decide whether a tagged field is written. No number is not even equal to itself, so it always is.",
     min_size: 1,
+    known_tags: 10,
     fields: &[
         FieldSchema::new("Bool", "bool", FieldType::Bool, "True.")
             .tagged(0, Versions::since(0))

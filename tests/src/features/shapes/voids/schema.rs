@@ -20,6 +20,7 @@ static VOIDS: StructSchema = StructSchema {
     name: "Voids",
     doc: "Structs without members. In version 0 an element takes no byte.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Marks",
@@ -47,6 +48,7 @@ static MARK: StructSchema = StructSchema {
     name: "Mark",
     doc: "Element of Voids.Marks.",
     min_size: 0,
+    known_tags: 0,
     fields: &[],
 };
 
@@ -54,6 +56,7 @@ static SET: StructSchema = StructSchema {
     name: "Set",
     doc: "Element of Voids.Sets.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Marks",
@@ -70,6 +73,7 @@ static LATE: StructSchema = StructSchema {
     name: "Late",
     doc: "Element of Set.Marks.",
     min_size: 1,
+    known_tags: 0,
     fields: &[],
 };
 
@@ -77,5 +81,6 @@ static SINGLE: StructSchema = StructSchema {
     name: "Single",
     doc: "Value of Voids.Single.",
     min_size: 0,
+    known_tags: 0,
     fields: &[],
 };

@@ -20,6 +20,7 @@ static WIDE_VERSIONS: StructSchema = StructSchema {
     name: "WideVersions",
     doc: "As many versions as can be, less the first few.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Early", "early", FieldType::String, "Removed in version 301.")
             .versions(Versions::new(0, 300)),
