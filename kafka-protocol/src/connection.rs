@@ -795,7 +795,7 @@ impl fmt::Display for ConnectionError {
                 write!(f, "the broker refuses to tell its versions: {error_code}")
             }
             Self::InFlight { count } => {
-                write!(f, "a token without a header while {count} requests are in flight")
+                write!(f, "tokens without a header have to wait, requests in flight: {count}")
             }
             Self::UnknownApi { api_key } => write!(f, "{api_key}"),
         }
