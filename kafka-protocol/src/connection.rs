@@ -215,8 +215,8 @@ impl Connection {
     /// - [`Unsolicited`](ConnectionError::Unsolicited) or
     ///   [`CorrelationIdMismatch`](ConnectionError::CorrelationIdMismatch);
     /// - [`Forwarded`](ConnectionError::Forwarded): the oldest request in flight was forwarded, so that
-    ///   [`receive_frame`](Self::receive_frame) has to take its response. Nothing has been taken off, and the connection
-    ///   is good.
+    ///   [`receive_frame`](Self::receive_frame) has to take its response. Nothing has been taken off, and the
+    ///   connection is good.
     pub fn receive(&mut self, buffer: &mut BytesMut) -> Result<Option<Received>, ConnectionError> {
         self.expect_own()?;
         match frame::split(buffer, self.config.max_frame_size)? {

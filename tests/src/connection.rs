@@ -451,6 +451,16 @@ fn what_is_negotiated_survives_a_failure() {
 }
 
 #[test]
+fn a_broker_may_take_back_what_it_offered() {
+    let mut client = connected(Config::default(), &[(ApiKey::API_VERSIONS, 0, 5), (ApiKey::METADATA, 0, 12)]);
+    assert_eq!(ask(&mut client, "002300000001001200000005"), (5, Ok(Negotiation::Again)));
+    assert_eq!(client.negotiated(ApiKey::METADATA), None);
+    assert_eq!(ask(&mut client, "002300000001001200000003"), (4, Ok(Negotiation::Again)));
+    assert_eq!(ask(&mut client, "0000030012000000030000030000000c000000000000"), (3, Ok(Negotiation::Done)));
+    assert_eq!(client.negotiated(ApiKey::METADATA), Some(12));
+}
+
+#[test]
 fn kafkas_answer_to_an_unsupported_version_is_understood() {
     let mut client = Connection::new(Config { first_correlation_id: UNSUPPORTED_ID, ..Default::default() });
     let mut out = BytesMut::new();
