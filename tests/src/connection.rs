@@ -17,6 +17,8 @@ use kafka_protocol::protocol::{ApiKey, ErrorCode, Message, Response, Rpc, Versio
 use kafka_protocol::wire::{Bytes, BytesMut, Sink};
 use tokio_util::codec::{Decoder, Encoder};
 
+use crate::fixture::unhex;
+
 /// An `ApiVersionsRequest` of version 6, which Kafka 4.4.0 lacks, its body as in version 5. Written by the classes of
 /// Kafka 4.4.0.
 const UNSUPPORTED_REQUEST: &str = "000000190012000601020342ffff000373310373320373330100000400";
@@ -27,10 +29,8 @@ const UNSUPPORTED_ANSWER: &str = "0000001001020342002300000001001200000005";
 /// The correlation id of both.
 const UNSUPPORTED_ID: i32 = 0x0102_0342;
 
-fn hex(text: &str) -> BytesMut {
-    assert!(text.len().is_multiple_of(2));
-    let digit = |byte: u8| char::from(byte).to_digit(16).expect("a hexadecimal digit") as u8;
-    text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+fn hex(digits: &str) -> BytesMut {
+    unhex(digits).into()
 }
 
 fn connection() -> Connection {
@@ -640,7 +640,7 @@ fn recorded() -> Vec<Vec<(bool, i16, i32, Bytes)>> {
             let [direction, _, version, id, frame] = line.split(' ').collect::<Vec<_>>()[..] else {
                 panic!("five columns")
             };
-            (direction == ">", version.parse().unwrap(), id.parse().unwrap(), hex(frame).freeze())
+            (direction == ">", version.parse().unwrap(), id.parse().unwrap(), unhex(frame))
         });
         frames.collect()
     });
