@@ -21,9 +21,10 @@
 //! - Hostile bytes are refused before memory is taken for what they claim.
 //! - [`decode_from`](protocol::Message::decode_from) uses the buffers of a value again.
 //!
-//! [`protocol::frame`] adds headers and sizes; [`wire`] is what generated code is made of, also that of other
-//! schemas. Nothing here does I/O.
+//! [`protocol::frame`] adds headers and sizes, [`connection`] correlation ids and negotiated versions; [`wire`] is
+//! what generated code is made of, also that of other schemas. Nothing here does I/O.
 
+pub mod connection;
 pub mod dynamic;
 #[cfg(feature = "json")]
 pub mod json;

@@ -6,6 +6,8 @@ pub mod features;
 pub mod kip_1222;
 
 #[cfg(test)]
+mod connection;
+#[cfg(test)]
 mod feature_bytes;
 #[cfg(test)]
 mod freshness;
