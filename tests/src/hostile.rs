@@ -156,7 +156,9 @@ fn cheaply<M: Message>(bytes: &[u8], version: i16) -> Result<M, DecodeError> {
     let mut again = M::default();
     let _ = again.decode_from(&shared, version);
     let over = check(bytes.len(), || again.decode_from(&shared, version));
-    assert_eq!(over.as_ref().err(), decoded.as_ref().err());
+    // A value that has the room already may get further.
+    let too_much = |error: &DecodeError| *error.reason() == DecodeReason::TooMuchMemory;
+    assert!(over.as_ref().err() == decoded.as_ref().err() || decoded.as_ref().is_err_and(too_much));
     decoded
 }
 
