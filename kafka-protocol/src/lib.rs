@@ -25,6 +25,7 @@
 //! schemas. Nothing here does I/O.
 
 pub mod dynamic;
+pub mod inspect;
 #[cfg(feature = "json")]
 pub mod json;
 #[rustfmt::skip] // as the generator laid it out

@@ -37,6 +37,12 @@ impl DecodeError {
         Self(Box::new(Decode { message, version, path, offset, reason }))
     }
 
+    /// The same, of a message that starts at byte `by`.
+    pub(crate) fn moved(mut self, by: usize) -> Self {
+        self.0.offset += by;
+        self
+    }
+
     /// The name of the message in Kafka.
     pub fn message(&self) -> &'static str {
         self.0.message
