@@ -11,18 +11,18 @@ mod message;
 mod set;
 mod types;
 
+use crate::Coverage;
 use crate::model::{Kind, Model};
 use crate::report::Report;
 use crate::schema::Schema;
 
 /// Checks schemas one by one, then as a set, and builds the model.
 ///
-/// `complete` says that no other set extends this one, so that the missing half of an API or of a coordinator
-/// record is an error rather than a warning.
+/// `coverage` decides what becomes of an API or a coordinator record of which the set has one half only.
 ///
 /// The model is empty if the report has errors, be they from here or from reading the schemas.
-pub fn check(schemas: &[Schema], complete: bool, report: &mut Report) -> Model {
-    set::check(schemas, complete, report);
+pub fn check(schemas: &[Schema], coverage: Coverage, report: &mut Report) -> Model {
+    set::check(schemas, coverage, report);
     for schema in schemas {
         message::check(schema, report);
     }

@@ -1,12 +1,13 @@
 //! The command line, for whoever offers it: `cargo xtask codegen` and the binary of this crate.
 
+use std::fmt;
 use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::source::{Source, load};
-use crate::{Options, files, generate, report::Report};
+use crate::{Coverage, Options, files, generate, report::Report};
 
 /// A set of schemas and what becomes of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,13 +24,45 @@ pub struct Set {
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<String>,
 
-    /// The set is a whole protocol: a request without its response is an error, not a warning
-    #[arg(long)]
-    pub complete: bool,
+    /// How much of a protocol the set is
+    #[command(flatten)]
+    pub coverage: CoverageArguments,
 
     /// The set is the protocol of the runtime crate itself
     #[arg(skip)]
     pub protocol: bool,
+}
+
+/// How much of a protocol a set is; without a word half an API brings a warning.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct CoverageArguments {
+    /// The set is a whole protocol: a request without its response is an error
+    #[arg(long)]
+    pub complete: bool,
+
+    /// The set extends another one: a request without its response is as it should be
+    #[arg(long, conflicts_with = "complete")]
+    pub partial: bool,
+}
+
+impl CoverageArguments {
+    fn coverage(self) -> Coverage {
+        match self {
+            Self { complete: true, .. } => Coverage::Whole,
+            Self { partial: true, .. } => Coverage::Part,
+            _ => Coverage::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for CoverageArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.coverage() {
+            Coverage::Whole => " --complete",
+            Coverage::Part => " --partial",
+            Coverage::Unknown => "",
+        })
+    }
 }
 
 /// Generates a set, or with `check` only tells what differs. `repair` is the command that makes it right.
@@ -42,7 +75,7 @@ pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
     let runtime = set.runtime.as_deref().unwrap_or("kafka_protocol");
     let runtime =
         syn::parse_str(runtime).with_context(|| format!("--runtime {runtime}: not a path in Rust"))?;
-    let options = Options { runtime, complete: set.complete, protocol: set.protocol };
+    let options = Options { runtime, coverage: set.coverage.coverage(), protocol: set.protocol };
     let sources = load(&set.messages)?;
     let output = match generate(&sources, &options) {
         Ok(output) => output,
@@ -78,8 +111,8 @@ pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
 }
 
 /// Draws a report with paths that lead from the current folder to the files.
-fn print(report: &Report, sources: &[Source], _messages: &Path) {
+fn print(report: &Report, sources: &[Source], messages: &Path) {
     if !report.is_empty() {
-        eprintln!("{}", report.render(sources, stderr().is_terminal()));
+        eprintln!("{}", report.render(sources, messages, stderr().is_terminal()));
     }
 }

@@ -26,7 +26,7 @@ use source::Source;
 pub fn generate(sources: &[Source], options: &Options) -> Result<Output, Report> {
     let mut report = Report::default();
     let schemas: Vec<_> = sources.iter().filter_map(|source| schema::parse(source, &mut report)).collect();
-    let model = check::check(&schemas, options.complete, &mut report);
+    let model = check::check(&schemas, options.coverage, &mut report);
     if report.has_errors() {
         return Err(report);
     }
@@ -39,11 +39,23 @@ pub fn generate(sources: &[Source], options: &Options) -> Result<Output, Report>
 pub struct Options {
     /// Where generated code finds the runtime: `crate`, or the path of the `kafka-protocol` crate.
     pub runtime: syn::Path,
-    /// Whether the set is a whole protocol, so that a request without its response is an error.
-    pub complete: bool,
+    /// How much of a protocol the set is.
+    pub coverage: Coverage,
     /// Whether the set is the protocol of the runtime crate itself: every family but `core` is then a Cargo feature
     /// of the crate, and there is a table of APIs.
     pub protocol: bool,
+}
+
+/// How much of a protocol a set of schemas is: what a request without its response means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coverage {
+    /// All of it, so that half an API is an error.
+    Whole,
+    /// Nobody said, so that half an API is worth a warning.
+    #[default]
+    Unknown,
+    /// It extends another set, so that half an API is as it should be.
+    Part,
 }
 
 impl Options {

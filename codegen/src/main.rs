@@ -1,6 +1,7 @@
 //! Compiles a folder of message schemas into Rust.
 
-use anyhow::Result;
+use std::process::ExitCode;
+
 use clap::Parser;
 use codegen::command::{Set, run};
 
@@ -15,7 +16,13 @@ struct Arguments {
     check: bool,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let Arguments { set, check } = Arguments::parse();
-    run(&set, check, "codegen with the same arguments but --check")
+    match run(&set, check, "codegen with the same arguments but --check") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

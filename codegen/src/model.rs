@@ -1,7 +1,7 @@
 //! What is to be generated: plain data, each fact once, version conditions already folded.
 //!
 //! Terms are those of Kafka's schemas. Whatever a schema can get wrong has been refused by
-//! [`check`](crate::check) before a model exists, so that [`emit`](crate::emit) cannot fail.
+//! [`check`](crate::check) before a model exists, so that the emitter cannot fail.
 
 use crate::versions::{Versions, When};
 

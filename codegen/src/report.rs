@@ -1,6 +1,7 @@
 //! What is wrong with schemas, and how it is shown.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
@@ -44,15 +45,16 @@ impl Report {
         sorted.into_iter()
     }
 
-    /// Draws the diagnostics as rustc does, each with the lines of the schema that it is about.
-    pub fn render(&self, sources: &[Source], color: bool) -> String {
+    /// Draws the diagnostics as rustc does, each with the lines of the schema that it is about. Paths lead through
+    /// `folder`, the one that the sources were read from.
+    pub fn render(&self, sources: &[Source], folder: &Path, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
         for diagnostic in self.iter() {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&renderer.render(&[diagnostic.group(sources)]));
+            text.push_str(&renderer.render(&[diagnostic.group(sources, folder)]));
             text.push('\n');
         }
         text
@@ -136,7 +138,7 @@ impl Diagnostic {
         find(sources, &self.source).map(|source| source.line_column(self.span.start))
     }
 
-    fn group<'a>(&'a self, sources: &'a [Source]) -> Group<'a> {
+    fn group<'a>(&'a self, sources: &'a [Source], folder: &Path) -> Group<'a> {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -151,8 +153,9 @@ impl Diagnostic {
             }
         }
         for path in paths {
+            let shown = folder.join(path).display().to_string();
             let Some(source) = find(sources, path) else {
-                group = group.element(Origin::path(path));
+                group = group.element(Origin::path(shown));
                 continue;
             };
             let primary = (path == self.source).then(|| {
@@ -162,7 +165,7 @@ impl Diagnostic {
                 AnnotationKind::Context.span(clamp(related.span, &source.text)).label(label(&related.label))
             });
             group = group.element(
-                Snippet::source(&source.text).path(path).annotations(primary.into_iter().chain(related)),
+                Snippet::source(&source.text).path(shown).annotations(primary.into_iter().chain(related)),
             );
         }
 

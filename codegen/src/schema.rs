@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use jsonc_parser::ast::{Comment, Object, ObjectProp, ObjectPropName, Value};
 use jsonc_parser::common::{Range, Ranged};
+use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, CommentMap, ParseOptions, parse_to_ast};
 
 use crate::model::{Kind, Listener};
@@ -41,7 +42,10 @@ pub fn parse(source: &Source, report: &mut Report) -> Option<Schema> {
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let title = format!("this is not JSON: {}", lower_first(&error.kind().to_string()));
+            let title = match error.kind() {
+                ParseErrorKind::MultipleRootJsonValues => "there is something after the schema".to_owned(),
+                kind => format!("this is not JSON: {}", lower_first(&kind.to_string())),
+            };
             let help = "a schema is one JSON object; `//` and `/* */` comments may stand between its parts, \
                         and nothing but comments may follow it";
             return refuse(report, span(error.range()), title, help);
@@ -381,11 +385,29 @@ impl Reader<'_> {
             HeaderVersion {
                 versions: self.range(range, versions_span, "headerVersions", None),
                 versions_span,
-                header: self.integer_of(&member.value, "headerVersions"),
+                header: self.header_version(&member.value),
             }
         });
         let value = read.collect();
         Key::Given(Spanned { value, span: at })
+    }
+
+    fn header_version(&mut self, value: &Value<'_>) -> Key<i16> {
+        let span = span(value.range());
+        match scalar(value).map(|text| (text, text.parse())) {
+            Some((_, Ok(value))) => Key::Given(Spanned { value, span }),
+            Some((text, Err(_))) => self.refuse(
+                Rule::M13,
+                span,
+                format!("{} is not a version of a header", quoted(text)),
+                String::new(),
+                "write a whole number such as `\"1\"`".to_owned(),
+            ),
+            None if matches!(value, Value::NullKeyword(_)) => Key::Absent,
+            None => {
+                self.wrong_type(value, "headerVersions", "versions of a header, such as `{ \"0+\": \"1\" }`")
+            }
+        }
     }
 
     fn listeners(&mut self, members: &Members<'_>) -> Key<Vec<Listener>> {
@@ -409,7 +431,7 @@ impl Reader<'_> {
         if self.path.len() > DEEPEST {
             return self.refuse(
                 Rule::S9,
-                Span { start: value.start(), end: value.start() + 1 },
+                first_of(value.range()),
                 format!("structs nest more than {DEEPEST} deep"),
                 String::new(),
                 "a struct in a struct in a struct has to come to an end; declare it flatter".to_owned(),
@@ -667,7 +689,7 @@ fn name_of(object: &Object<'_>) -> Option<String> {
 fn anchor(object: &Object<'_>) -> Span {
     match object.properties.iter().rfind(|member| member.name.as_str() == "name") {
         Some(name) => span(name.value.range()),
-        None => Span { start: object.range.start, end: object.range.start + 1 },
+        None => first_of(object.range),
     }
 }
 
@@ -724,6 +746,11 @@ fn name_range(name: &ObjectPropName<'_>) -> Range {
 
 fn span(range: Range) -> Span {
     Span { start: range.start, end: range.end }
+}
+
+/// The bracket that an object or array starts with, lest all of its lines be drawn.
+fn first_of(range: Range) -> Span {
+    Span { start: range.start, end: range.start + 1 }
 }
 
 fn file_stem(path: &str) -> &str {

@@ -13,11 +13,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name of the sub-folder that the file is in, if it is in one.
-    pub fn folder(&self) -> Option<&str> {
-        folder(&self.path)
-    }
-
     /// Line and column of a byte, both counted from 1, the column in characters.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
         let before = self.text.char_indices().take_while(|&(at, _)| at < offset);
@@ -28,7 +23,7 @@ impl Source {
     }
 }
 
-/// The sub-folder in a path as [`Source`] has it.
+/// The sub-folder in the path of a source, if there is one.
 pub(crate) fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }

@@ -49,20 +49,19 @@ pub fn dump(schema: &'static MessageSchema, bytes: &[u8], version: i16) -> Dump 
 /// Explains the frame of a request: its size, header and body. Offsets count from the start of the frame, those in
 /// an error too.
 ///
-/// `schema` gives the request of an API, if it is known.
+/// `schema` gives the request of an API, if it is known: [`schema::request`](crate::protocol::schema::request) does,
+/// and brings all schemas into the program.
 ///
 /// ```
-/// use kafka_protocol::messages::ApiVersionsRequest;
-/// use kafka_protocol::protocol::{Message, Request, frame};
 /// use kafka_protocol::inspect;
+/// use kafka_protocol::messages::ApiVersionsRequest;
+/// use kafka_protocol::protocol::{frame, schema};
 ///
 /// let header = frame::request_header::<ApiVersionsRequest>(4, 7, "tool");
 /// let mut bytes = Vec::new();
 /// frame::encode_request(&mut bytes, &header, &ApiVersionsRequest::default())?;
 ///
-/// let dump = inspect::frame_request(&bytes, |api| {
-///     (api == ApiVersionsRequest::API_KEY).then_some(ApiVersionsRequest::SCHEMA)
-/// });
+/// let dump = inspect::frame_request(&bytes, schema::request);
 /// let text = dump.to_string();
 /// let lines: Vec<_> = text.lines().take(4).collect();
 /// assert_eq!(lines, [

@@ -2,3 +2,6 @@
 
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+
+#[cfg(test)]
+mod rules;

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use codegen::command::{self, Set};
+use codegen::command::{self, CoverageArguments, Set};
 
 use crate::root;
 
@@ -26,9 +26,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH", requires = "messages")]
     runtime: Option<String>,
 
-    /// The set is a whole protocol: a request without its response is an error, not a warning
-    #[arg(long, requires = "messages")]
-    complete: bool,
+    #[command(flatten)]
+    coverage: CoverageArguments,
 }
 
 /// The sets of this workspace: schemas, generated files, the path of the runtime, whether it is that of the crate.
@@ -43,9 +42,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let mut repair =
             format!("cargo xtask codegen --messages {} --out {}", messages.display(), out.display());
         repair.extend(runtime.iter().map(|runtime| format!(" --runtime {runtime}")));
-        repair.push_str(if arguments.complete { " --complete" } else { "" });
+        repair.push_str(&arguments.coverage.to_string());
         let (messages, out) = (messages.clone(), out.clone());
-        let set = Set { messages, out, runtime, complete: arguments.complete, protocol: false };
+        let set = Set { messages, out, runtime, coverage: arguments.coverage, protocol: false };
         return command::run(&set, arguments.check, &repair);
     }
     // Paths in messages lead from the root.
@@ -54,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         messages: PathBuf::from(messages),
         out: PathBuf::from(out),
         runtime: Some(runtime.to_owned()),
-        complete: protocol,
+        coverage: CoverageArguments { complete: protocol, partial: !protocol },
         protocol,
     });
     let failures = sets

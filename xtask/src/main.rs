@@ -4,8 +4,8 @@ mod bench;
 mod codegen;
 
 use std::path::Path;
+use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 /// The tasks of this workspace
@@ -24,10 +24,17 @@ enum Verb {
     Bench(bench::Arguments),
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().verb {
+fn main() -> ExitCode {
+    let done = match Arguments::parse().verb {
         Verb::Codegen(arguments) => codegen::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

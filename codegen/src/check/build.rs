@@ -86,13 +86,11 @@ fn partner(schema: &Schema, schemas: &[Schema]) -> Option<Partner> {
 
 /// The structs of a message by name, on the way to the model.
 struct Shapes<'a> {
-    schema: &'a Schema,
     flexible: Versions,
+    common: HashMap<&'a str, &'a schema::CommonStruct>,
     /// The message itself, then what it reaches, depth first in order of first use.
     shapes: Vec<Shape<'a>>,
     by_name: HashMap<&'a str, usize>,
-    /// Every version at which something changes.
-    boundaries: BTreeSet<i16>,
     /// Smallest sizes that are known, by shape and version.
     sizes: HashMap<(usize, i16), usize>,
 }
@@ -101,6 +99,8 @@ struct Shape<'a> {
     name: &'a str,
     fields: Vec<Member<'a>>,
     context: Versions,
+    /// The versions at which something changes in it or in what it contains; 0 is among them.
+    boundaries: BTreeSet<i16>,
 }
 
 struct Member<'a> {
@@ -116,15 +116,14 @@ impl<'a> Shapes<'a> {
     fn new(schema: &'a Schema) -> Option<Self> {
         let name = schema.name.get()?;
         let valid = *schema.valid.get()?;
+        let common = schema.common_structs.items().iter();
         let mut it = Self {
-            schema,
             flexible: versions(&schema.flexible),
+            common: common.filter_map(|it| Some((it.name.get()?.as_str(), it))).collect(),
             shapes: Vec::new(),
             by_name: HashMap::new(),
-            boundaries: BTreeSet::new(),
             sizes: HashMap::new(),
         };
-        it.boundary(it.flexible);
         it.add(name, schema.fields.items());
         it.contexts(valid);
         Some(it)
@@ -133,7 +132,8 @@ impl<'a> Shapes<'a> {
     /// Adds a struct and those that it is the first to use.
     fn add(&mut self, name: &'a str, fields: &'a [schema::Field]) -> usize {
         let index = self.shapes.len();
-        self.shapes.push(Shape { name, fields: Vec::new(), context: Versions::NONE });
+        let boundaries = changes(self.flexible).chain([0]).collect();
+        self.shapes.push(Shape { name, fields: Vec::new(), context: Versions::NONE, boundaries });
         self.by_name.insert(name, index);
         for field in fields {
             let (Some(name), Some(ty)) = (field.name.get(), field.ty.get()) else { continue };
@@ -142,12 +142,11 @@ impl<'a> Shapes<'a> {
                 Some(&known) => known,
                 None => self.add(name, self.fields_of(name, field)),
             });
-            let tagged = versions(&field.tagged);
+            let [nullable, tagged, flexible] =
+                [&field.nullable, &field.tagged, &field.flexible].map(versions);
             let versions = field.versions.get().copied().unwrap_or(tagged);
-            for range in [versions, tagged, self::versions(&field.nullable), self::versions(&field.flexible)]
-            {
-                self.boundary(range);
-            }
+            let changes = [versions, nullable, tagged, flexible].into_iter().flat_map(changes);
+            self.shapes[index].boundaries.extend(changes);
             self.shapes[index].fields.push(Member { field, name, ty, versions, shape });
         }
         index
@@ -155,25 +154,23 @@ impl<'a> Shapes<'a> {
 
     /// The members of a common struct, or those that its only use gives.
     fn fields_of(&self, name: &str, field: &'a schema::Field) -> &'a [schema::Field] {
-        let common =
-            self.schema.common_structs.items().iter().find(|it| it.name.get().is_some_and(|it| it == name));
-        common.map_or(field.fields.items(), |common| common.fields.items())
+        self.common.get(name).map_or(field.fields.items(), |common| common.fields.items())
     }
 
-    fn boundary(&mut self, range: Versions) {
-        if !range.is_empty() {
-            self.boundaries.insert(range.low());
-            self.boundaries.extend(range.high().checked_add(1));
-        }
-    }
-
-    /// Finds out in which versions each struct can occur, users before used.
+    /// Finds out in which versions each struct can occur, and where it changes.
     fn contexts(&mut self, valid: Versions) {
         let mut order = Vec::new();
         let mut seen = vec![false; self.shapes.len()];
         self.used_before_users(0, &mut seen, &mut order);
         if let Some(message) = self.shapes.first_mut() {
             message.context = valid;
+        }
+        for &index in &order {
+            let used: Vec<_> = self.shapes[index].fields.iter().filter_map(|member| member.shape).collect();
+            for used in used {
+                let boundaries = self.shapes[used].boundaries.clone();
+                self.shapes[index].boundaries.extend(boundaries);
+            }
         }
         for index in order.into_iter().rev() {
             let context = self.shapes[index].context;
@@ -296,14 +293,15 @@ impl<'a> Shapes<'a> {
 
     /// The fewest bytes of a struct in the versions in which it occurs.
     fn min_size(&mut self, index: usize) -> usize {
-        let context = self.shapes[index].context;
-        // Between two boundaries nothing changes.
-        let mut at: Vec<i16> = self.boundaries.range(context.low()..=context.high()).copied().collect();
+        let Shape { context, boundaries, .. } = &self.shapes[index];
+        let mut at: Vec<i16> = boundaries.range(context.low()..=context.high()).copied().collect();
         at.push(context.low());
         at.into_iter().map(|version| self.min_size_at(index, version)).min().unwrap_or(0)
     }
 
     fn min_size_at(&mut self, index: usize, version: i16) -> usize {
+        // Between two boundaries nothing changes.
+        let version = self.shapes[index].boundaries.range(..=version).next_back().copied().unwrap_or(version);
         if let Some(&known) = self.sizes.get(&(index, version)) {
             return known;
         }
@@ -336,6 +334,13 @@ impl<'a> Shape<'a> {
     fn occurring(&self) -> impl Iterator<Item = &Member<'a>> {
         self.fields.iter().filter(|member| member.versions.when(self.context) != When::Never)
     }
+}
+
+/// The first version of a range and the first after it.
+fn changes(range: Versions) -> impl Iterator<Item = i16> {
+    let first = (!range.is_empty()).then(|| range.low());
+    let after = first.and_then(|_| range.high().checked_add(1));
+    first.into_iter().chain(after)
 }
 
 /// The size of a length.

@@ -28,7 +28,7 @@ pub(super) fn parse(ty: &TypeText<'_>, text: Option<&str>) -> Result<Default, St
             Some("null") => Default::Null,
             other => Default::String(other.unwrap_or_default().to_owned()),
         }),
-        Type::Bytes => empty_or_null(text, "bytes"),
+        Type::Bytes => empty_or_null(text, "`bytes`"),
         // Whatever the text says.
         Type::Records => Ok(Default::Null),
         Type::Struct(_) | Type::Array(_) => empty_or_null(text, "such a type"),
@@ -49,7 +49,7 @@ fn boolean(text: &str) -> Result<Default, String> {
     } else if text.eq_ignore_ascii_case("false") {
         Ok(Default::Bool(false))
     } else {
-        Err("the default of a bool is `true` or `false`".to_owned())
+        Err("the default of `bool` is `true` or `false`".to_owned())
     }
 }
 
@@ -75,7 +75,7 @@ fn integer(text: Option<&str>, ty: &str, low: i64, high: i64) -> Result<Default,
     match number {
         Some(number) if low <= number && number <= high => Ok(Default::Int(number)),
         _ => Err(format!(
-            "the default of an {ty} is a whole number from {low} to {high}, decimal or, if it is not negative, as \
+            "the default of `{ty}` is a whole number from {low} to {high}, decimal or, if it is not negative, as \
              `0x` and hexadecimal digits"
         )),
     }
@@ -107,7 +107,7 @@ fn float(text: &str) -> Result<Default, String> {
     match magnitude {
         Some(magnitude) => Ok(Default::Float(if negative { -magnitude } else { magnitude })),
         None => {
-            Err("the default of a float64 is a decimal number such as `-1.5` or `1e9`, `NaN`, `Infinity`, \
+            Err("the default of `float64` is a decimal number such as `-1.5` or `1e9`, `NaN`, `Infinity`, \
                      `-Infinity` or a hexadecimal number such as `0x1.8p3`"
                 .to_owned())
         }
@@ -180,7 +180,7 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
 /// 16 bytes as base64 with the alphabet for URLs; the padding may be left out.
 fn uuid(text: &str) -> Result<Default, String> {
     let wrong = || {
-        "the default of a uuid is 16 bytes as base64 with the alphabet for URLs: 22 letters, digits, `-` and `_`, \
+        "the default of `uuid` is 16 bytes as base64 with the alphabet for URLs: 22 letters, digits, `-` and `_`, \
          such as `AAAAAAAAAAAAAAAAAAAAAQ`"
             .to_owned()
     };

@@ -562,7 +562,9 @@ impl<'a> Checker<'a> {
         if place == Place::Common {
             let known: Vec<&str> = self.common.keys().copied().collect();
             let help = if field.fields.items().is_empty() {
-                format!("{}declare {} among the `commonStructs`", did_you_mean(name, &known), quoted(name))
+                let guess = did_you_mean(name, &known);
+                let otherwise = if guess.is_empty() { "" } else { "if not, " };
+                format!("{guess}{otherwise}declare {} among the `commonStructs`", quoted(name))
             } else {
                 format!("move {} to the `commonStructs` and leave `fields` out here", quoted(name))
             };

@@ -97,10 +97,7 @@ impl Checker<'_> {
                 valid.span,
                 "the valid versions have no end",
                 "every later version would be valid",
-                format!(
-                    "name the last version that exists, for example `\"{}\"`",
-                    Versions::new(valid.value.low(), valid.value.low().saturating_add(1))
-                ),
+                "name the last version that exists too, for example `\"0-1\"`",
             );
         }
         match schema.kind.get() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{is_removed, kind_word};
+use crate::Coverage;
 use crate::model::Kind;
 use crate::names;
 use crate::report::{Diagnostic, Report, Rule, Severity, quoted};
@@ -10,14 +11,15 @@ use crate::schema::{Key, Schema};
 use crate::source::folder;
 
 /// Checks what no schema can get wrong alone. The report has nothing yet but what reading the schemas brought up.
-pub(super) fn check(schemas: &[Schema], complete: bool, report: &mut Report) {
+pub(super) fn check(schemas: &[Schema], coverage: Coverage, report: &mut Report) {
     // The other half of an API may be in a file that could not be read.
     let all_read =
         report.iter().all(|diagnostic| schemas.iter().any(|schema| schema.source == diagnostic.source));
-    let missing_half = match (all_read, complete) {
-        (false, _) => None,
-        (true, true) => Some(Severity::Error),
-        (true, false) => Some(Severity::Warning),
+    let missing_half = match coverage {
+        _ if !all_read => None,
+        Coverage::Whole => Some(Severity::Error),
+        Coverage::Unknown => Some(Severity::Warning),
+        Coverage::Part => None,
     };
     message_names(schemas, report);
     folder_names(schemas, report);
@@ -173,16 +175,37 @@ fn apis(schemas: &[Schema], missing_half: Option<Severity>, report: &mut Report)
             .related(&partner.source, partner.valid.span().unwrap_or(partner.anchor), format!("the {other}"))
             .help("give both the same valid versions"),
             Some(_) => continue,
-            None => Diagnostic::error(
-                Rule::M8,
-                &schema.source,
-                schema.anchor,
-                format!("there is no {other} with the API key {key} of {}", schema.title()),
-            )
-            .help(format!("add the schema of the {other}, or correct the key of one of the two")),
+            None => {
+                let missing = Diagnostic::error(
+                    Rule::M8,
+                    &schema.source,
+                    schema.anchor,
+                    format!("there is no {other} with the API key {key} of {}", schema.title()),
+                )
+                .help(format!("add the schema of the {other}, or correct the key of one of the two"));
+                // What has the right name and another key is most likely meant.
+                let namesake = other_half(schema.title())
+                    .and_then(|name| schemas.iter().find(|it| it.title() == name && !it.api_key.is_absent()));
+                match namesake {
+                    Some(namesake) => missing.related(
+                        &namesake.source,
+                        namesake.api_key.span().unwrap_or(namesake.anchor),
+                        format!("this {other} has another key"),
+                    ),
+                    None => missing,
+                }
+            }
         };
         diagnostic.severity = severity;
         report.push(diagnostic.path(schema.title()));
+    }
+}
+
+/// The name of the response to a request and the other way round.
+fn other_half(name: &str) -> Option<String> {
+    match name.strip_suffix("Request") {
+        Some(stem) => Some(format!("{stem}Response")),
+        None => name.strip_suffix("Response").map(|stem| format!("{stem}Request")),
     }
 }
 
@@ -309,7 +332,7 @@ fn header_versions(schemas: &[Schema], report: &mut Report) {
     }
 }
 
-/// Words that cannot name a module, even as raw identifiers in the case of the last ones and of file names.
+/// The keywords of Rust, those included that are only reserved.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",

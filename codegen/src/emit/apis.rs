@@ -23,7 +23,7 @@ pub(super) fn file(model: &Model, options: &Options) -> File {
             pub const #constant: Self = Self(#key);
         }
     });
-    let rows = apis.iter().map(|api| api.row());
+    let rows = apis.iter().map(Api::row);
     let items = vec![
         quote! {
             impl ApiKey {

@@ -26,7 +26,7 @@ pub(super) fn codec(message: &Message, strukt: &Struct) -> TokenStream {
                 #read_tags
             }
 
-            #[inline]
+            #[inline(always)]
             fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
                 #(#writes)*
                 #write_tags

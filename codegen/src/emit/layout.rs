@@ -39,7 +39,8 @@ fn spaced(text: &str) -> String {
     let mut before = "";
     for line in text.lines() {
         let code = line.trim_start();
-        let starts = code.starts_with("///") || code.starts_with("#[") || code.starts_with("fn ");
+        let attribute = code.starts_with("#[") && !code.starts_with("#[cfg(");
+        let starts = code.starts_with("///") || attribute || code.starts_with("fn ");
         let goes_on = before.is_empty() || before.ends_with('{') || is_outer(before);
         if starts && !goes_on {
             spaced.push('\n');

@@ -1,5 +1,6 @@
 //! Model in, Rust text out. Nothing here can fail: what a schema can get wrong, `check` has refused.
 
+mod any;
 mod apis;
 mod codec;
 mod docs;
@@ -24,7 +25,7 @@ use crate::{File, Options};
 pub(crate) fn emit(model: &Model, options: &Options) -> Vec<File> {
     let mut files = vec![modules::root(model, options)];
     if options.protocol {
-        files.push(apis::file(model, options));
+        files.extend([apis::file(model, options), any::schemas(model, options), any::any(model, options)]);
     }
     for family in &model.families {
         files.extend(modules::family(family, options));
@@ -74,7 +75,8 @@ fn folder(family: &Family) -> String {
 
 /// Imports of what the items mention, of all that generated code may mention.
 fn imports(items: &[TokenStream], runtime: &Path) -> TokenStream {
-    const PROTOCOL: &str = "AcknowledgeType Api ApiKey ErrorCode HeaderVersions Listener Message MessageSchema Request \
+    const PROTOCOL: &str = "AcknowledgeType Api ApiKey DecodeError EncodeError ErrorCode HeaderVersions Listener Message \
+                            MessageSchema MessageVisitor Request \
                             Response Rpc Versions";
     const SCHEMA: &str = "DefaultValue FieldSchema FieldType MessageKind StructSchema";
     const WIRE: &str = "Bytes Codec Fault Reader Sink SmallVec Str TaggedFields Uuid Writer";

@@ -15,16 +15,27 @@ pub(super) fn root(model: &Model, options: &Options) -> File {
     let named = model.families.iter().filter_map(|family| family.name.as_deref());
     let (named_modules, named_exports): (TokenStream, TokenStream) = named
         .map(|name| {
-            let feature = (options.protocol && name != ALWAYS_ON).then(|| quote!(#[cfg(feature = #name)]));
+            let feature = feature(name).filter(|_| options.protocol);
             let name = ident(name);
             (quote!(#feature pub mod #name;), quote!(#feature pub use self::#name::*;))
         })
         .unzip();
-    let apis = options.protocol.then(|| {
-        quote!(
-            pub(crate) mod apis;
+    let (whole, whole_exports) = if options.protocol {
+        (
+            quote! {
+                #[cfg(feature = "any")]
+                mod any;
+                pub(crate) mod apis;
+                pub(crate) mod schemas;
+            },
+            quote! {
+                #[cfg(feature = "any")]
+                pub use self::any::{AnyRequest, AnyResponse, visit_messages};
+            },
         )
-    });
+    } else {
+        Default::default()
+    };
     let flat = model.families.iter().filter(|family| family.name.is_none()).flat_map(|it| &it.messages);
     let (modules, exports) = of(flat);
     File {
@@ -32,11 +43,16 @@ pub(super) fn root(model: &Model, options: &Options) -> File {
         text: layout::file(
             &options.banner("the schemas of all messages"),
             "The messages, each in a module of its own that also has the structs inside it.",
-            quote!(#apis #named_modules #modules),
-            quote!(#named_exports #exports),
+            quote!(#whole #named_modules #modules),
+            quote!(#whole_exports #named_exports #exports),
             Vec::new(),
         ),
     }
+}
+
+/// The attribute that compiles what belongs to a family of the runtime crate itself.
+pub(super) fn feature(family: &str) -> Option<TokenStream> {
+    (family != ALWAYS_ON).then(|| quote!(#[cfg(feature = #family)]))
 }
 
 /// The module of a family.

@@ -5,17 +5,473 @@
 use crate::protocol::{Api, ApiKey, HeaderVersions, Listener, Versions};
 
 impl ApiKey {
+    /// Produce, versions 3-13.
+    pub const PRODUCE: Self = Self(0);
+
+    /// Fetch, versions 4-18.
+    pub const FETCH: Self = Self(1);
+
+    /// ListOffsets, versions 1-11.
+    pub const LIST_OFFSETS: Self = Self(2);
+
+    /// Metadata, versions 0-13.
+    pub const METADATA: Self = Self(3);
+
+    /// LeaderAndIsr, which Kafka has removed.
+    pub const LEADER_AND_ISR: Self = Self(4);
+
+    /// StopReplica, which Kafka has removed.
+    pub const STOP_REPLICA: Self = Self(5);
+
+    /// UpdateMetadata, which Kafka has removed.
+    pub const UPDATE_METADATA: Self = Self(6);
+
+    /// ControlledShutdown, which Kafka has removed.
+    pub const CONTROLLED_SHUTDOWN: Self = Self(7);
+
+    /// OffsetCommit, versions 2-10.
+    pub const OFFSET_COMMIT: Self = Self(8);
+
+    /// OffsetFetch, versions 1-10.
+    pub const OFFSET_FETCH: Self = Self(9);
+
+    /// FindCoordinator, versions 0-6.
+    pub const FIND_COORDINATOR: Self = Self(10);
+
+    /// JoinGroup, versions 0-9.
+    pub const JOIN_GROUP: Self = Self(11);
+
+    /// Heartbeat, versions 0-4.
+    pub const HEARTBEAT: Self = Self(12);
+
+    /// LeaveGroup, versions 0-5.
+    pub const LEAVE_GROUP: Self = Self(13);
+
+    /// SyncGroup, versions 0-5.
+    pub const SYNC_GROUP: Self = Self(14);
+
+    /// DescribeGroups, versions 0-6.
+    pub const DESCRIBE_GROUPS: Self = Self(15);
+
+    /// ListGroups, versions 0-5.
+    pub const LIST_GROUPS: Self = Self(16);
+
+    /// SaslHandshake, versions 0-1.
+    pub const SASL_HANDSHAKE: Self = Self(17);
+
     /// ApiVersions, versions 0-5.
     pub const API_VERSIONS: Self = Self(18);
+
+    /// CreateTopics, versions 2-7.
+    pub const CREATE_TOPICS: Self = Self(19);
+
+    /// DeleteTopics, versions 1-6.
+    pub const DELETE_TOPICS: Self = Self(20);
+
+    /// DeleteRecords, versions 0-2.
+    pub const DELETE_RECORDS: Self = Self(21);
+
+    /// InitProducerId, versions 0-6.
+    pub const INIT_PRODUCER_ID: Self = Self(22);
+
+    /// OffsetForLeaderEpoch, versions 2-4.
+    pub const OFFSET_FOR_LEADER_EPOCH: Self = Self(23);
+
+    /// AddPartitionsToTxn, versions 0-5.
+    pub const ADD_PARTITIONS_TO_TXN: Self = Self(24);
+
+    /// AddOffsetsToTxn, versions 0-4.
+    pub const ADD_OFFSETS_TO_TXN: Self = Self(25);
+
+    /// EndTxn, versions 0-5.
+    pub const END_TXN: Self = Self(26);
+
+    /// WriteTxnMarkers, versions 1-2.
+    pub const WRITE_TXN_MARKERS: Self = Self(27);
+
+    /// TxnOffsetCommit, versions 0-6.
+    pub const TXN_OFFSET_COMMIT: Self = Self(28);
+
+    /// DescribeAcls, versions 1-3.
+    pub const DESCRIBE_ACLS: Self = Self(29);
+
+    /// CreateAcls, versions 1-3.
+    pub const CREATE_ACLS: Self = Self(30);
+
+    /// DeleteAcls, versions 1-3.
+    pub const DELETE_ACLS: Self = Self(31);
+
+    /// DescribeConfigs, versions 1-4.
+    pub const DESCRIBE_CONFIGS: Self = Self(32);
+
+    /// AlterConfigs, versions 0-2.
+    pub const ALTER_CONFIGS: Self = Self(33);
+
+    /// AlterReplicaLogDirs, versions 1-2.
+    pub const ALTER_REPLICA_LOG_DIRS: Self = Self(34);
+
+    /// DescribeLogDirs, versions 1-5.
+    pub const DESCRIBE_LOG_DIRS: Self = Self(35);
+
+    /// SaslAuthenticate, versions 0-2.
+    pub const SASL_AUTHENTICATE: Self = Self(36);
+
+    /// CreatePartitions, versions 0-3.
+    pub const CREATE_PARTITIONS: Self = Self(37);
+
+    /// CreateDelegationToken, versions 1-3.
+    pub const CREATE_DELEGATION_TOKEN: Self = Self(38);
+
+    /// RenewDelegationToken, versions 1-2.
+    pub const RENEW_DELEGATION_TOKEN: Self = Self(39);
+
+    /// ExpireDelegationToken, versions 1-2.
+    pub const EXPIRE_DELEGATION_TOKEN: Self = Self(40);
+
+    /// DescribeDelegationToken, versions 1-3.
+    pub const DESCRIBE_DELEGATION_TOKEN: Self = Self(41);
+
+    /// DeleteGroups, versions 0-3.
+    pub const DELETE_GROUPS: Self = Self(42);
+
+    /// ElectLeaders, versions 0-2.
+    pub const ELECT_LEADERS: Self = Self(43);
+
+    /// IncrementalAlterConfigs, versions 0-1.
+    pub const INCREMENTAL_ALTER_CONFIGS: Self = Self(44);
+
+    /// AlterPartitionReassignments, versions 0-1.
+    pub const ALTER_PARTITION_REASSIGNMENTS: Self = Self(45);
+
+    /// ListPartitionReassignments, versions 0.
+    pub const LIST_PARTITION_REASSIGNMENTS: Self = Self(46);
+
+    /// OffsetDelete, versions 0.
+    pub const OFFSET_DELETE: Self = Self(47);
+
+    /// DescribeClientQuotas, versions 0-1.
+    pub const DESCRIBE_CLIENT_QUOTAS: Self = Self(48);
+
+    /// AlterClientQuotas, versions 0-1.
+    pub const ALTER_CLIENT_QUOTAS: Self = Self(49);
+
+    /// DescribeUserScramCredentials, versions 0.
+    pub const DESCRIBE_USER_SCRAM_CREDENTIALS: Self = Self(50);
+
+    /// AlterUserScramCredentials, versions 0.
+    pub const ALTER_USER_SCRAM_CREDENTIALS: Self = Self(51);
+
+    /// Vote, versions 0-2.
+    pub const VOTE: Self = Self(52);
+
+    /// BeginQuorumEpoch, versions 0-1.
+    pub const BEGIN_QUORUM_EPOCH: Self = Self(53);
+
+    /// EndQuorumEpoch, versions 0-1.
+    pub const END_QUORUM_EPOCH: Self = Self(54);
+
+    /// DescribeQuorum, versions 0-2.
+    pub const DESCRIBE_QUORUM: Self = Self(55);
+
+    /// AlterPartition, versions 2-3.
+    pub const ALTER_PARTITION: Self = Self(56);
+
+    /// UpdateFeatures, versions 0-2.
+    pub const UPDATE_FEATURES: Self = Self(57);
+
+    /// Envelope, versions 0.
+    pub const ENVELOPE: Self = Self(58);
+
+    /// FetchSnapshot, versions 0-1.
+    pub const FETCH_SNAPSHOT: Self = Self(59);
+
+    /// DescribeCluster, versions 0-2.
+    pub const DESCRIBE_CLUSTER: Self = Self(60);
+
+    /// DescribeProducers, versions 0.
+    pub const DESCRIBE_PRODUCERS: Self = Self(61);
+
+    /// BrokerRegistration, versions 0-4.
+    pub const BROKER_REGISTRATION: Self = Self(62);
+
+    /// BrokerHeartbeat, versions 0-2.
+    pub const BROKER_HEARTBEAT: Self = Self(63);
+
+    /// UnregisterBroker, versions 0.
+    pub const UNREGISTER_BROKER: Self = Self(64);
+
+    /// DescribeTransactions, versions 0.
+    pub const DESCRIBE_TRANSACTIONS: Self = Self(65);
+
+    /// ListTransactions, versions 0-2.
+    pub const LIST_TRANSACTIONS: Self = Self(66);
+
+    /// AllocateProducerIds, versions 0.
+    pub const ALLOCATE_PRODUCER_IDS: Self = Self(67);
+
+    /// ConsumerGroupHeartbeat, versions 0-1.
+    pub const CONSUMER_GROUP_HEARTBEAT: Self = Self(68);
+
+    /// ConsumerGroupDescribe, versions 0-1.
+    pub const CONSUMER_GROUP_DESCRIBE: Self = Self(69);
+
+    /// ControllerRegistration, versions 0.
+    pub const CONTROLLER_REGISTRATION: Self = Self(70);
+
+    /// GetTelemetrySubscriptions, versions 0.
+    pub const GET_TELEMETRY_SUBSCRIPTIONS: Self = Self(71);
+
+    /// PushTelemetry, versions 0.
+    pub const PUSH_TELEMETRY: Self = Self(72);
+
+    /// AssignReplicasToDirs, versions 0.
+    pub const ASSIGN_REPLICAS_TO_DIRS: Self = Self(73);
+
+    /// ListConfigResources, versions 0-1.
+    pub const LIST_CONFIG_RESOURCES: Self = Self(74);
+
+    /// DescribeTopicPartitions, versions 0.
+    pub const DESCRIBE_TOPIC_PARTITIONS: Self = Self(75);
+
+    /// ShareGroupHeartbeat, versions 1.
+    pub const SHARE_GROUP_HEARTBEAT: Self = Self(76);
+
+    /// ShareGroupDescribe, versions 1.
+    pub const SHARE_GROUP_DESCRIBE: Self = Self(77);
 
     /// ShareFetch, versions 1-2.
     pub const SHARE_FETCH: Self = Self(78);
 
     /// ShareAcknowledge, versions 1-2.
     pub const SHARE_ACKNOWLEDGE: Self = Self(79);
+
+    /// AddRaftVoter, versions 0-1.
+    pub const ADD_RAFT_VOTER: Self = Self(80);
+
+    /// RemoveRaftVoter, versions 0.
+    pub const REMOVE_RAFT_VOTER: Self = Self(81);
+
+    /// UpdateRaftVoter, versions 0.
+    pub const UPDATE_RAFT_VOTER: Self = Self(82);
+
+    /// InitializeShareGroupState, versions 0.
+    pub const INITIALIZE_SHARE_GROUP_STATE: Self = Self(83);
+
+    /// ReadShareGroupState, versions 0.
+    pub const READ_SHARE_GROUP_STATE: Self = Self(84);
+
+    /// WriteShareGroupState, versions 0-1.
+    pub const WRITE_SHARE_GROUP_STATE: Self = Self(85);
+
+    /// DeleteShareGroupState, versions 0.
+    pub const DELETE_SHARE_GROUP_STATE: Self = Self(86);
+
+    /// ReadShareGroupStateSummary, versions 0-1.
+    pub const READ_SHARE_GROUP_STATE_SUMMARY: Self = Self(87);
+
+    /// StreamsGroupHeartbeat, versions 0-1.
+    pub const STREAMS_GROUP_HEARTBEAT: Self = Self(88);
+
+    /// StreamsGroupDescribe, versions 0-1.
+    pub const STREAMS_GROUP_DESCRIBE: Self = Self(89);
+
+    /// DescribeShareGroupOffsets, versions 0-1.
+    pub const DESCRIBE_SHARE_GROUP_OFFSETS: Self = Self(90);
+
+    /// AlterShareGroupOffsets, versions 0.
+    pub const ALTER_SHARE_GROUP_OFFSETS: Self = Self(91);
+
+    /// DeleteShareGroupOffsets, versions 0.
+    pub const DELETE_SHARE_GROUP_OFFSETS: Self = Self(92);
+
+    /// StreamsGroupTopologyDescriptionUpdate, versions 0.
+    pub const STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Self = Self(93);
+
+    /// UnregisterController, versions 0.
+    pub const UNREGISTER_CONTROLLER: Self = Self(94);
 }
 
 pub(crate) static APIS: &[Api] = &[
+    Api {
+        key: ApiKey::PRODUCE,
+        name: "Produce",
+        versions: Versions::new(3, 13),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(9),
+        request_header: HeaderVersions::of_request(Versions::since(9)),
+        response_header: HeaderVersions::of_response(Versions::since(9)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::FETCH,
+        name: "Fetch",
+        versions: Versions::new(4, 18),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(12),
+        request_header: HeaderVersions::of_request(Versions::since(12)),
+        response_header: HeaderVersions::of_response(Versions::since(12)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::LIST_OFFSETS,
+        name: "ListOffsets",
+        versions: Versions::new(1, 11),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(6),
+        request_header: HeaderVersions::of_request(Versions::since(6)),
+        response_header: HeaderVersions::of_response(Versions::since(6)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::METADATA,
+        name: "Metadata",
+        versions: Versions::new(0, 13),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(9),
+        request_header: HeaderVersions::of_request(Versions::since(9)),
+        response_header: HeaderVersions::of_response(Versions::since(9)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::LEADER_AND_ISR,
+        name: "LeaderAndIsr",
+        versions: Versions::NONE,
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[],
+    },
+    Api {
+        key: ApiKey::STOP_REPLICA,
+        name: "StopReplica",
+        versions: Versions::NONE,
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[],
+    },
+    Api {
+        key: ApiKey::UPDATE_METADATA,
+        name: "UpdateMetadata",
+        versions: Versions::NONE,
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[],
+    },
+    Api {
+        key: ApiKey::CONTROLLED_SHUTDOWN,
+        name: "ControlledShutdown",
+        versions: Versions::NONE,
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[],
+    },
+    Api {
+        key: ApiKey::OFFSET_COMMIT,
+        name: "OffsetCommit",
+        versions: Versions::new(2, 10),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(8),
+        request_header: HeaderVersions::of_request(Versions::since(8)),
+        response_header: HeaderVersions::of_response(Versions::since(8)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::OFFSET_FETCH,
+        name: "OffsetFetch",
+        versions: Versions::new(1, 10),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(6),
+        request_header: HeaderVersions::of_request(Versions::since(6)),
+        response_header: HeaderVersions::of_response(Versions::since(6)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::FIND_COORDINATOR,
+        name: "FindCoordinator",
+        versions: Versions::new(0, 6),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::JOIN_GROUP,
+        name: "JoinGroup",
+        versions: Versions::new(0, 9),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(6),
+        request_header: HeaderVersions::of_request(Versions::since(6)),
+        response_header: HeaderVersions::of_response(Versions::since(6)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::HEARTBEAT,
+        name: "Heartbeat",
+        versions: Versions::new(0, 4),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::LEAVE_GROUP,
+        name: "LeaveGroup",
+        versions: Versions::new(0, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::SYNC_GROUP,
+        name: "SyncGroup",
+        versions: Versions::new(0, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_GROUPS,
+        name: "DescribeGroups",
+        versions: Versions::new(0, 6),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(5),
+        request_header: HeaderVersions::of_request(Versions::since(5)),
+        response_header: HeaderVersions::of_response(Versions::since(5)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::LIST_GROUPS,
+        name: "ListGroups",
+        versions: Versions::new(0, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::SASL_HANDSHAKE,
+        name: "SaslHandshake",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
     Api {
         key: ApiKey::API_VERSIONS,
         name: "ApiVersions",
@@ -25,6 +481,596 @@ pub(crate) static APIS: &[Api] = &[
         request_header: HeaderVersions::of_request(Versions::since(3)),
         response_header: HeaderVersions::always(0),
         listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::CREATE_TOPICS,
+        name: "CreateTopics",
+        versions: Versions::new(2, 7),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(5),
+        request_header: HeaderVersions::of_request(Versions::since(5)),
+        response_header: HeaderVersions::of_response(Versions::since(5)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DELETE_TOPICS,
+        name: "DeleteTopics",
+        versions: Versions::new(1, 6),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DELETE_RECORDS,
+        name: "DeleteRecords",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::INIT_PRODUCER_ID,
+        name: "InitProducerId",
+        versions: Versions::new(0, 6),
+        latest_version_unstable: true,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::OFFSET_FOR_LEADER_EPOCH,
+        name: "OffsetForLeaderEpoch",
+        versions: Versions::new(2, 4),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ADD_PARTITIONS_TO_TXN,
+        name: "AddPartitionsToTxn",
+        versions: Versions::new(0, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ADD_OFFSETS_TO_TXN,
+        name: "AddOffsetsToTxn",
+        versions: Versions::new(0, 4),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::END_TXN,
+        name: "EndTxn",
+        versions: Versions::new(0, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::WRITE_TXN_MARKERS,
+        name: "WriteTxnMarkers",
+        versions: Versions::new(1, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::TXN_OFFSET_COMMIT,
+        name: "TxnOffsetCommit",
+        versions: Versions::new(0, 6),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(3),
+        request_header: HeaderVersions::of_request(Versions::since(3)),
+        response_header: HeaderVersions::of_response(Versions::since(3)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_ACLS,
+        name: "DescribeAcls",
+        versions: Versions::new(1, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::CREATE_ACLS,
+        name: "CreateAcls",
+        versions: Versions::new(1, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DELETE_ACLS,
+        name: "DeleteAcls",
+        versions: Versions::new(1, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_CONFIGS,
+        name: "DescribeConfigs",
+        versions: Versions::new(1, 4),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(4),
+        request_header: HeaderVersions::of_request(Versions::since(4)),
+        response_header: HeaderVersions::of_response(Versions::since(4)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ALTER_CONFIGS,
+        name: "AlterConfigs",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ALTER_REPLICA_LOG_DIRS,
+        name: "AlterReplicaLogDirs",
+        versions: Versions::new(1, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_LOG_DIRS,
+        name: "DescribeLogDirs",
+        versions: Versions::new(1, 5),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::SASL_AUTHENTICATE,
+        name: "SaslAuthenticate",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::CREATE_PARTITIONS,
+        name: "CreatePartitions",
+        versions: Versions::new(0, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::CREATE_DELEGATION_TOKEN,
+        name: "CreateDelegationToken",
+        versions: Versions::new(1, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::RENEW_DELEGATION_TOKEN,
+        name: "RenewDelegationToken",
+        versions: Versions::new(1, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::EXPIRE_DELEGATION_TOKEN,
+        name: "ExpireDelegationToken",
+        versions: Versions::new(1, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_DELEGATION_TOKEN,
+        name: "DescribeDelegationToken",
+        versions: Versions::new(1, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DELETE_GROUPS,
+        name: "DeleteGroups",
+        versions: Versions::new(0, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ELECT_LEADERS,
+        name: "ElectLeaders",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(2),
+        request_header: HeaderVersions::of_request(Versions::since(2)),
+        response_header: HeaderVersions::of_response(Versions::since(2)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::INCREMENTAL_ALTER_CONFIGS,
+        name: "IncrementalAlterConfigs",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ALTER_PARTITION_REASSIGNMENTS,
+        name: "AlterPartitionReassignments",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::LIST_PARTITION_REASSIGNMENTS,
+        name: "ListPartitionReassignments",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::OFFSET_DELETE,
+        name: "OffsetDelete",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::NONE,
+        request_header: HeaderVersions::of_request(Versions::NONE),
+        response_header: HeaderVersions::of_response(Versions::NONE),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_CLIENT_QUOTAS,
+        name: "DescribeClientQuotas",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ALTER_CLIENT_QUOTAS,
+        name: "AlterClientQuotas",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_USER_SCRAM_CREDENTIALS,
+        name: "DescribeUserScramCredentials",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ALTER_USER_SCRAM_CREDENTIALS,
+        name: "AlterUserScramCredentials",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::VOTE,
+        name: "Vote",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::BEGIN_QUORUM_EPOCH,
+        name: "BeginQuorumEpoch",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::END_QUORUM_EPOCH,
+        name: "EndQuorumEpoch",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(1),
+        request_header: HeaderVersions::of_request(Versions::since(1)),
+        response_header: HeaderVersions::of_response(Versions::since(1)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_QUORUM,
+        name: "DescribeQuorum",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ALTER_PARTITION,
+        name: "AlterPartition",
+        versions: Versions::new(2, 3),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::UPDATE_FEATURES,
+        name: "UpdateFeatures",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::ENVELOPE,
+        name: "Envelope",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::FETCH_SNAPSHOT,
+        name: "FetchSnapshot",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_CLUSTER,
+        name: "DescribeCluster",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_PRODUCERS,
+        name: "DescribeProducers",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::BROKER_REGISTRATION,
+        name: "BrokerRegistration",
+        versions: Versions::new(0, 4),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::BROKER_HEARTBEAT,
+        name: "BrokerHeartbeat",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::UNREGISTER_BROKER,
+        name: "UnregisterBroker",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_TRANSACTIONS,
+        name: "DescribeTransactions",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::LIST_TRANSACTIONS,
+        name: "ListTransactions",
+        versions: Versions::new(0, 2),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ALLOCATE_PRODUCER_IDS,
+        name: "AllocateProducerIds",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::CONSUMER_GROUP_HEARTBEAT,
+        name: "ConsumerGroupHeartbeat",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::CONSUMER_GROUP_DESCRIBE,
+        name: "ConsumerGroupDescribe",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::CONTROLLER_REGISTRATION,
+        name: "ControllerRegistration",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::GET_TELEMETRY_SUBSCRIPTIONS,
+        name: "GetTelemetrySubscriptions",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::PUSH_TELEMETRY,
+        name: "PushTelemetry",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ASSIGN_REPLICAS_TO_DIRS,
+        name: "AssignReplicasToDirs",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::LIST_CONFIG_RESOURCES,
+        name: "ListConfigResources",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_TOPIC_PARTITIONS,
+        name: "DescribeTopicPartitions",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::SHARE_GROUP_HEARTBEAT,
+        name: "ShareGroupHeartbeat",
+        versions: Versions::new(1, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::SHARE_GROUP_DESCRIBE,
+        name: "ShareGroupDescribe",
+        versions: Versions::new(1, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
     },
     Api {
         key: ApiKey::SHARE_FETCH,
@@ -45,5 +1091,155 @@ pub(crate) static APIS: &[Api] = &[
         request_header: HeaderVersions::of_request(Versions::since(0)),
         response_header: HeaderVersions::of_response(Versions::since(0)),
         listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ADD_RAFT_VOTER,
+        name: "AddRaftVoter",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller, Listener::Broker],
+    },
+    Api {
+        key: ApiKey::REMOVE_RAFT_VOTER,
+        name: "RemoveRaftVoter",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller, Listener::Broker],
+    },
+    Api {
+        key: ApiKey::UPDATE_RAFT_VOTER,
+        name: "UpdateRaftVoter",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Controller],
+    },
+    Api {
+        key: ApiKey::INITIALIZE_SHARE_GROUP_STATE,
+        name: "InitializeShareGroupState",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::READ_SHARE_GROUP_STATE,
+        name: "ReadShareGroupState",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::WRITE_SHARE_GROUP_STATE,
+        name: "WriteShareGroupState",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DELETE_SHARE_GROUP_STATE,
+        name: "DeleteShareGroupState",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::READ_SHARE_GROUP_STATE_SUMMARY,
+        name: "ReadShareGroupStateSummary",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::STREAMS_GROUP_HEARTBEAT,
+        name: "StreamsGroupHeartbeat",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::STREAMS_GROUP_DESCRIBE,
+        name: "StreamsGroupDescribe",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DESCRIBE_SHARE_GROUP_OFFSETS,
+        name: "DescribeShareGroupOffsets",
+        versions: Versions::new(0, 1),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::ALTER_SHARE_GROUP_OFFSETS,
+        name: "AlterShareGroupOffsets",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::DELETE_SHARE_GROUP_OFFSETS,
+        name: "DeleteShareGroupOffsets",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        name: "StreamsGroupTopologyDescriptionUpdate",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker],
+    },
+    Api {
+        key: ApiKey::UNREGISTER_CONTROLLER,
+        name: "UnregisterController",
+        versions: Versions::new(0, 0),
+        latest_version_unstable: false,
+        flexible_versions: Versions::since(0),
+        request_header: HeaderVersions::of_request(Versions::since(0)),
+        response_header: HeaderVersions::of_response(Versions::since(0)),
+        listeners: &[Listener::Broker, Listener::Controller],
     },
 ];

@@ -2,11 +2,56 @@
 
 //! The messages, each in a module of its own that also has the structs inside it.
 
+#[cfg(feature = "any")]
+mod any;
 pub(crate) mod apis;
+pub(crate) mod schemas;
+#[cfg(feature = "admin")]
+pub mod admin;
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(feature = "coordinator")]
+pub mod coordinator;
 pub mod core;
+#[cfg(feature = "group")]
+pub mod group;
+#[cfg(feature = "metadata")]
+pub mod metadata;
+#[cfg(feature = "record")]
+pub mod record;
+#[cfg(feature = "security")]
+pub mod security;
 #[cfg(feature = "share")]
 pub mod share;
+#[cfg(feature = "storage")]
+pub mod storage;
+#[cfg(feature = "streams")]
+pub mod streams;
+#[cfg(feature = "transaction")]
+pub mod transaction;
 
+#[cfg(feature = "any")]
+pub use self::any::{AnyRequest, AnyResponse, visit_messages};
+#[cfg(feature = "admin")]
+pub use self::admin::*;
+#[cfg(feature = "cluster")]
+pub use self::cluster::*;
+#[cfg(feature = "coordinator")]
+pub use self::coordinator::*;
 pub use self::core::*;
+#[cfg(feature = "group")]
+pub use self::group::*;
+#[cfg(feature = "metadata")]
+pub use self::metadata::*;
+#[cfg(feature = "record")]
+pub use self::record::*;
+#[cfg(feature = "security")]
+pub use self::security::*;
 #[cfg(feature = "share")]
 pub use self::share::*;
+#[cfg(feature = "storage")]
+pub use self::storage::*;
+#[cfg(feature = "streams")]
+pub use self::streams::*;
+#[cfg(feature = "transaction")]
+pub use self::transaction::*;

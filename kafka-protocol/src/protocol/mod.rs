@@ -175,6 +175,13 @@ pub trait Rpc: Request {
     type Response: Response;
 }
 
+/// Something to do with every type of message, for [`visit_messages`](crate::messages::visit_messages).
+#[cfg(feature = "any")]
+pub trait MessageVisitor {
+    /// Is called once for every type.
+    fn visit<M: Message>(&mut self);
+}
+
 #[inline(always)]
 fn supported<M: Message>(version: i16) -> Result<(), DecodeError> {
     if M::VERSIONS.contains(version) { Ok(()) } else { Err(unsupported_decode(M::SCHEMA, version)) }

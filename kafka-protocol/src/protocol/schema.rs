@@ -5,7 +5,30 @@
 
 use std::fmt;
 
-use super::Versions;
+use super::{ApiKey, Versions};
+use crate::messages::schemas::SCHEMAS;
+
+/// The schemas of all messages that are compiled, family by family.
+///
+/// Whoever calls this has all of them in the program, though none of their codecs.
+pub fn all() -> impl DoubleEndedIterator<Item = &'static MessageSchema> + ExactSizeIterator {
+    SCHEMAS.iter().copied()
+}
+
+/// The schema of a message by its name in Kafka, such as `ShareFetchRequest`; `None` if it is not compiled.
+pub fn by_name(name: &str) -> Option<&'static MessageSchema> {
+    all().find(|schema| schema.name == name)
+}
+
+/// The schema of the request of an API; `None` if it is not compiled.
+pub fn request(api_key: ApiKey) -> Option<&'static MessageSchema> {
+    all().find(|schema| schema.kind == MessageKind::Request && schema.api_key == Some(api_key.0))
+}
+
+/// The schema of the response of an API; `None` if it is not compiled.
+pub fn response(api_key: ApiKey) -> Option<&'static MessageSchema> {
+    all().find(|schema| schema.kind == MessageKind::Response && schema.api_key == Some(api_key.0))
+}
 
 /// A message.
 #[derive(Debug)]

@@ -88,7 +88,7 @@ impl Codec for ShareAcknowledgeRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.group_id)?;
         w.nullable_string(&self.member_id)?;
@@ -126,7 +126,7 @@ impl Codec for AcknowledgeTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -157,7 +157,7 @@ impl Codec for AcknowledgePartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition_index);
         w.array(&self.acknowledgement_batches)?;
@@ -191,7 +191,7 @@ impl Codec for AcknowledgementBatch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.first_offset, self.last_offset));
         w.array(&self.acknowledge_types)?;

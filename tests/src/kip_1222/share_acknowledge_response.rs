@@ -68,7 +68,7 @@ impl Codec for ShareAcknowledgeResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.throttle_time_ms, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -106,7 +106,7 @@ impl Codec for ShareAcknowledgeTopicResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -144,7 +144,7 @@ impl Codec for PartitionData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -175,7 +175,7 @@ impl Codec for LeaderIdAndEpoch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -213,7 +213,7 @@ impl Codec for NodeEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.node_id);
         w.string(&self.host)?;

@@ -116,7 +116,7 @@ impl Codec for ShareFetchRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.group_id)?;
         w.nullable_string(&self.member_id)?;
@@ -162,7 +162,7 @@ impl Codec for FetchTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -193,7 +193,7 @@ impl Codec for FetchPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition_index);
         w.array(&self.acknowledgement_batches)?;
@@ -227,7 +227,7 @@ impl Codec for AcknowledgementBatch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.first_offset, self.last_offset));
         w.array(&self.acknowledge_types)?;
@@ -258,7 +258,7 @@ impl Codec for ForgottenTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;

@@ -91,7 +91,7 @@ impl Codec for ApiVersionsRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         if w.version() >= 3 {
             w.string(&self.client_software_name)?;

@@ -105,7 +105,7 @@ impl Codec for ApiVersionsResponse {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.error_code);
         w.array(&self.api_keys)?;
@@ -171,7 +171,7 @@ impl Codec for ApiVersion {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.api_key, self.min_version, self.max_version));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -204,7 +204,7 @@ impl Codec for SupportedFeatureKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.min_version, self.max_version));
@@ -238,7 +238,7 @@ impl Codec for FinalizedFeatureKey {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.name)?;
         w.fixed((self.max_version_level, self.min_version_level));

@@ -62,7 +62,7 @@ impl Codec for RequestHeader {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.request_api_key, self.request_api_version, self.correlation_id));
         w.flexible_when(false, |w| w.nullable_string(&self.client_id))?;

@@ -36,7 +36,7 @@ impl Codec for ResponseHeader {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.correlation_id);
         w.tagged_fields(&self.unknown_tagged_fields)

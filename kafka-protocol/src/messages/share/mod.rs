@@ -2,12 +2,52 @@
 
 //! The messages of the family `share`.
 
+pub mod alter_share_group_offsets_request;
+pub mod alter_share_group_offsets_response;
+pub mod delete_share_group_offsets_request;
+pub mod delete_share_group_offsets_response;
+pub mod delete_share_group_state_request;
+pub mod delete_share_group_state_response;
+pub mod describe_share_group_offsets_request;
+pub mod describe_share_group_offsets_response;
+pub mod initialize_share_group_state_request;
+pub mod initialize_share_group_state_response;
+pub mod read_share_group_state_request;
+pub mod read_share_group_state_response;
+pub mod read_share_group_state_summary_request;
+pub mod read_share_group_state_summary_response;
 pub mod share_acknowledge_request;
 pub mod share_acknowledge_response;
 pub mod share_fetch_request;
 pub mod share_fetch_response;
+pub mod share_group_describe_request;
+pub mod share_group_describe_response;
+pub mod share_group_heartbeat_request;
+pub mod share_group_heartbeat_response;
+pub mod write_share_group_state_request;
+pub mod write_share_group_state_response;
 
+pub use self::alter_share_group_offsets_request::AlterShareGroupOffsetsRequest;
+pub use self::alter_share_group_offsets_response::AlterShareGroupOffsetsResponse;
+pub use self::delete_share_group_offsets_request::DeleteShareGroupOffsetsRequest;
+pub use self::delete_share_group_offsets_response::DeleteShareGroupOffsetsResponse;
+pub use self::delete_share_group_state_request::DeleteShareGroupStateRequest;
+pub use self::delete_share_group_state_response::DeleteShareGroupStateResponse;
+pub use self::describe_share_group_offsets_request::DescribeShareGroupOffsetsRequest;
+pub use self::describe_share_group_offsets_response::DescribeShareGroupOffsetsResponse;
+pub use self::initialize_share_group_state_request::InitializeShareGroupStateRequest;
+pub use self::initialize_share_group_state_response::InitializeShareGroupStateResponse;
+pub use self::read_share_group_state_request::ReadShareGroupStateRequest;
+pub use self::read_share_group_state_response::ReadShareGroupStateResponse;
+pub use self::read_share_group_state_summary_request::ReadShareGroupStateSummaryRequest;
+pub use self::read_share_group_state_summary_response::ReadShareGroupStateSummaryResponse;
 pub use self::share_acknowledge_request::ShareAcknowledgeRequest;
 pub use self::share_acknowledge_response::ShareAcknowledgeResponse;
 pub use self::share_fetch_request::ShareFetchRequest;
 pub use self::share_fetch_response::ShareFetchResponse;
+pub use self::share_group_describe_request::ShareGroupDescribeRequest;
+pub use self::share_group_describe_response::ShareGroupDescribeResponse;
+pub use self::share_group_heartbeat_request::ShareGroupHeartbeatRequest;
+pub use self::share_group_heartbeat_response::ShareGroupHeartbeatResponse;
+pub use self::write_share_group_state_request::WriteShareGroupStateRequest;
+pub use self::write_share_group_state_response::WriteShareGroupStateResponse;

@@ -66,7 +66,7 @@ impl Codec for ShareAcknowledgeResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.throttle_time_ms, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -102,7 +102,7 @@ impl Codec for ShareAcknowledgeTopicResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -140,7 +140,7 @@ impl Codec for PartitionData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -171,7 +171,7 @@ impl Codec for LeaderIdAndEpoch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -209,7 +209,7 @@ impl Codec for NodeEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.node_id);
         w.string(&self.host)?;

@@ -128,7 +128,7 @@ impl Codec for ShareFetchRequest {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.nullable_string(&self.group_id)?;
         w.nullable_string(&self.member_id)?;
@@ -174,7 +174,7 @@ impl Codec for FetchTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -205,7 +205,7 @@ impl Codec for FetchPartition {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.partition_index);
         w.array(&self.acknowledgement_batches)?;
@@ -239,7 +239,7 @@ impl Codec for AcknowledgementBatch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.first_offset, self.last_offset));
         w.array(&self.acknowledge_types)?;
@@ -270,7 +270,7 @@ impl Codec for ForgottenTopic {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;

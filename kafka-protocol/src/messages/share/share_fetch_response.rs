@@ -61,7 +61,7 @@ impl Codec for ShareFetchResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.throttle_time_ms, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -95,7 +95,7 @@ impl Codec for ShareFetchableTopicResponse {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.topic_id);
         w.array(&self.partitions)?;
@@ -152,7 +152,7 @@ impl Codec for PartitionData {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.error_code));
         w.nullable_string(&self.error_message)?;
@@ -187,7 +187,7 @@ impl Codec for LeaderIdAndEpoch {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.leader_id, self.leader_epoch));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -219,7 +219,7 @@ impl Codec for AcquiredRecords {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.first_offset, self.last_offset, self.delivery_count));
         w.tagged_fields(&self.unknown_tagged_fields)
@@ -257,7 +257,7 @@ impl Codec for NodeEndpoint {
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed(self.node_id);
         w.string(&self.host)?;
