@@ -4,4 +4,19 @@
 pub mod kip_1222;
 
 #[cfg(test)]
+#[macro_use]
+mod fixture;
+#[cfg(test)]
+mod frames;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod kip_1222_bytes;
+#[cfg(test)]
+mod primitives;
+#[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod version_limits;
