@@ -7,6 +7,8 @@ pub mod kip_1222;
 #[macro_use]
 mod fixture;
 #[cfg(test)]
+mod dynamic;
+#[cfg(test)]
 mod frames;
 #[cfg(test)]
 mod golden;

@@ -58,7 +58,8 @@ impl DecodeError {
         &self.0.path
     }
 
-    /// The offset of the bytes that are wrong, from the start of the message.
+    /// The offset of the bytes that are wrong, from the start of the message; in the dump of a frame, from the start
+    /// of the frame.
     pub fn offset(&self) -> usize {
         self.0.offset
     }
