@@ -21,11 +21,15 @@
 //! - Hostile bytes are refused before memory is taken for what they claim.
 //! - [`decode_from`](protocol::Message::decode_from) uses the buffers of a value again.
 //!
+//! [`dynamic`] does the same without generated code, for any schema; [`inspect`] tells what each byte means; `json`,
+//! with the feature of that name, converts messages as Kafka's own converters do.
+//!
 //! [`protocol::frame`] adds headers and sizes, [`connection`] correlation ids and negotiated versions; [`wire`] is
 //! what generated code is made of, also that of other schemas. Nothing here does I/O.
 
 pub mod connection;
 pub mod dynamic;
+pub mod inspect;
 #[cfg(feature = "json")]
 pub mod json;
 #[rustfmt::skip] // as the generator laid it out

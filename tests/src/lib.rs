@@ -15,6 +15,8 @@ mod freshness;
 #[macro_use]
 mod fixture;
 #[cfg(test)]
+mod dynamic;
+#[cfg(test)]
 mod frames;
 #[cfg(test)]
 mod golden;

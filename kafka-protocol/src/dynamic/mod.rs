@@ -27,6 +27,7 @@ mod path;
 mod structure;
 mod value;
 
+pub(crate) use decode::fixed;
 pub use decode::{decode, decode_prefix, decode_within};
 pub use default::default_value;
 pub(crate) use default::is_default;

@@ -37,6 +37,12 @@ impl DecodeError {
         Self(Box::new(Decode { message, version, path, offset, reason }))
     }
 
+    /// The same, of a message that starts at byte `by`.
+    pub(crate) fn moved(mut self, by: usize) -> Self {
+        self.0.offset += by;
+        self
+    }
+
     /// The name of the message in Kafka.
     pub fn message(&self) -> &'static str {
         self.0.message
@@ -52,7 +58,8 @@ impl DecodeError {
         &self.0.path
     }
 
-    /// The offset of the bytes that are wrong, from the start of the message.
+    /// The offset of the bytes that are wrong, from the start of the message; in the dump of a frame, from the start
+    /// of the frame.
     pub fn offset(&self) -> usize {
         self.0.offset
     }
