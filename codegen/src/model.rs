@@ -119,17 +119,13 @@ pub struct Struct {
     pub context: Versions,
     /// The fewest bytes that the struct takes in any version of `context`, tag section included.
     pub min_size: usize,
+    /// The number of tags that the schema knows, also of fields that no version of `context` has; they are 0 to this
+    /// number, exclusive.
+    pub known_tags: u32,
     /// In declaration order, without those that no version of `context` has.
     pub fields: Vec<Field>,
     /// The fields whose type, or element type, this struct is. Empty for the message itself.
     pub uses: Vec<Use>,
-}
-
-impl Struct {
-    /// The number of tags that the struct knows in any version; they are 0 to this number, exclusive.
-    pub fn known_tags(&self) -> u32 {
-        self.fields.iter().filter_map(|field| field.tag).map(|tag| tag + 1).max().unwrap_or(0)
-    }
 }
 
 /// A field that has a struct as its type or element type.

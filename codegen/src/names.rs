@@ -31,7 +31,7 @@ pub fn type_name(name: &str) -> String {
     if RESERVED.contains(&name) { format!("{name}Struct") } else { name.to_owned() }
 }
 
-/// Types, traits and variants that generated code mentions.
+/// Types, traits, variants and type parameters that generated code mentions.
 const RESERVED: &[&str] = &[
     "AcknowledgeType",
     "Api",
@@ -41,12 +41,16 @@ const RESERVED: &[&str] = &[
     "Codec",
     "Debug",
     "Default",
+    "DefaultValue",
     "Err",
     "ErrorCode",
     "Fault",
+    "FieldSchema",
+    "FieldType",
     "HeaderVersions",
     "Listener",
     "Message",
+    "MessageKind",
     "MessageSchema",
     "None",
     "Ok",
@@ -57,11 +61,13 @@ const RESERVED: &[&str] = &[
     "Response",
     "Result",
     "Rpc",
+    "S",
     "Self",
     "Sink",
     "SmallVec",
     "Some",
     "Str",
+    "StructSchema",
     "TaggedFields",
     "Uuid",
     "Vec",

@@ -108,10 +108,10 @@ impl Versions {
             When::Always
         } else if both.high == context.high {
             When::Since(both.low)
-        } else if both.low == context.low {
-            When::Until(both.high)
         } else if both.low == both.high {
             When::Only(both.low)
+        } else if both.low == context.low {
+            When::Until(both.high)
         } else {
             When::Between(both.low, both.high)
         }

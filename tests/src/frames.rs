@@ -221,7 +221,7 @@ fn a_request_without_a_whole_header_is_refused() {
     let content = frame.content();
     for size in 0..4 {
         let error = FrameError::NoHeader { size };
-        assert_eq!(error.to_string(), format!("frame of {size} bytes is too short for a request header"));
+        assert_eq!(error.to_string(), format!("frame of {size} bytes is too short for a header"));
         assert_eq!(frame::decode_request::<ApiVersionsRequest>(content.slice(..size)), Err(error));
     }
     let Err(FrameError::Decode(error)) = frame::decode_request::<ApiVersionsRequest>(content.slice(..6))

@@ -1,8 +1,16 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
 #[rustfmt::skip] // as the generator laid it out
+pub mod features;
+#[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
 
+#[cfg(test)]
+mod connection;
+#[cfg(test)]
+mod feature_bytes;
+#[cfg(test)]
+mod freshness;
 #[cfg(test)]
 #[macro_use]
 mod fixture;

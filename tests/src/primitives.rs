@@ -427,6 +427,7 @@ static NAMES: MessageSchema = MessageSchema {
         name: "Names",
         doc: "Names.",
         min_size: 2,
+        known_tags: 0,
         fields: &[FieldSchema::new("Names", "names", FieldType::Array(&FieldType::String), "Names.")],
     },
 };

@@ -138,7 +138,7 @@ fn share_fetch_response_refuses_null_records() {
         };
         let message = format!(
             "ShareFetchResponse v{version}: responses[0].partitions[0].records: \
-             null is not allowed in this version (versions 0)",
+             null is not allowed",
         );
         cases.refused(version, "default-inner", "", value, &message);
     }
@@ -278,7 +278,7 @@ fn encode_errors_name_the_element_that_is_wrong() {
         let error = value.encode(version).expect_err("not in this version");
         assert_eq!((error.path(), error.reason()), (path, reason));
     }
-    let null = EncodeReason::Null { nullable: Versions::new(0, 0) };
+    let null = EncodeReason::Null { nullable: Versions::NONE };
 
     let partition = |records: Option<&'static [u8]>| PartitionData {
         records: records.map(Into::into),

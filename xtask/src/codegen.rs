@@ -34,6 +34,7 @@ pub(crate) struct Arguments {
 const SETS: &[(&str, &str, &str, bool)] = &[
     ("messages", "kafka-protocol/src/messages", "crate", true),
     ("tests/schemas/kip-1222", "tests/src/kip_1222", "kafka_protocol", false),
+    ("tests/schemas/features", "tests/src/features", "kafka_protocol", false),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

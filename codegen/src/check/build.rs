@@ -214,6 +214,8 @@ impl<'a> Shapes<'a> {
                 rust_name: names::type_name(shape.name),
                 context: shape.context,
                 min_size,
+                known_tags: shape.fields.iter().filter(|member| member.field.tag.get().is_some()).count()
+                    as u32,
                 fields: shape
                     .occurring()
                     .map(|member| self.field(member, shape.context, &position))

@@ -174,6 +174,8 @@ fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
     });
     let present = if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
     let plain = match &field.ty {
+        // A struct may have no bytes by which its absence would be found.
+        Type::Struct(_) if field.is_option() => quote!(w.present(&#place)?.write(w)),
         Type::Struct(_) => quote!(#present.write(w)),
         ty if ty.fixed_size().is_some() => quote!(#present.write(w)),
         _ if field.is_option() => quote!(w.#plain(#present)),
@@ -244,31 +246,35 @@ fn check(message: &Message, field: &Field) -> Option<TokenStream> {
 struct Tags<'a> {
     message: &'a Message,
     strukt: &'a Struct,
-    /// In ascending order of their tags.
+    /// Those that some version has in the section, in ascending order of their tags.
     fields: Vec<(u32, &'a Field)>,
 }
 
 impl<'a> Tags<'a> {
     fn of(message: &'a Message, strukt: &'a Struct) -> Self {
-        let mut fields: Vec<_> =
-            strukt.fields.iter().filter_map(|field| field.tag.map(|tag| (tag, field))).collect();
+        let fields = strukt.fields.iter().filter(|field| field.tagged != When::Never);
+        let mut fields: Vec<_> = fields.filter_map(|field| field.tag.map(|tag| (tag, field))).collect();
         fields.sort_by_key(|field| field.0);
         Self { message, strukt, fields }
     }
 
     fn read(&self) -> TokenStream {
-        if self.fields.is_empty() {
+        if self.strukt.known_tags == 0 {
             return quote!(r.tagged_fields(&mut self.unknown_tagged_fields));
         }
         let resets = self.fields.iter().filter(|(_, field)| is_only_tagged(field));
         let resets = resets.map(|(_, field)| reset(self.message, field));
-        let known = Literal::u32_unsuffixed(self.strukt.known_tags());
+        let known = Literal::u32_unsuffixed(self.strukt.known_tags);
         let arms = self.fields.iter().map(|(tag, field)| {
             let tag = Literal::u32_unsuffixed(*tag);
-            let guard = condition(field.tagged, &quote!(r)).map(|condition| quote!(if #condition));
+            let guard = condition(self.when(field), &quote!(r)).map(|condition| quote!(if #condition));
             let read = Self::read_field(field);
             quote!(#tag #guard => #read)
         });
+        if self.fields.is_empty() {
+            let refusal = quote!(|_, _| Err(Fault::TagNotInVersion));
+            return quote!(r.tags(#known, &mut self.unknown_tagged_fields, #refusal));
+        }
         quote! {
             #(#resets)*
             r.tags(#known, &mut self.unknown_tagged_fields, |tag, r| match tag {
@@ -276,6 +282,11 @@ impl<'a> Tags<'a> {
                 _ => Err(Fault::TagNotInVersion),
             })
         }
+    }
+
+    /// When a field is in the section, as there is one.
+    fn when(&self, field: &Field) -> When {
+        field.tagged_versions.when(self.strukt.context.intersect(self.message.flexible))
     }
 
     fn read_field(field: &Field) -> TokenStream {
@@ -290,34 +301,47 @@ impl<'a> Tags<'a> {
     }
 
     fn write(&self) -> TokenStream {
-        if self.fields.is_empty() {
+        if self.strukt.known_tags == 0 {
             return quote!(w.tagged_fields(&self.unknown_tagged_fields));
         }
         let w = quote!(w);
-        let checks = self.strukt.fields.iter().filter(|field| is_only_tagged(field)).filter_map(|field| {
-            let check = check(self.message, field)?;
-            let absent = negated(field.present, &w)?;
-            Some(quote!(if #absent { #check }))
+        let checks = self
+            .strukt
+            .fields
+            .iter()
+            .filter(|field| is_only_tagged(field))
+            .filter_map(|field| Some((Some(negated(field.present, &w)?), check(self.message, field)?)));
+        let checks = blocks(checks.collect());
+        let never_null = self
+            .strukt
+            .fields
+            .iter()
+            .filter(|field| field.tagged != When::Never && field.is_option() && !is_nullable_tag(field));
+        let presence = never_null.map(|field| {
+            let place = place(field);
+            (condition(field.tagged, &w), quote!(w.present(&#place)?;))
         });
-        let known = Literal::u32_unsuffixed(self.strukt.known_tags());
+        let presence = blocks(presence.collect());
+        let known = Literal::u32_unsuffixed(self.strukt.known_tags);
         let fields: Vec<_> = self
             .fields
             .iter()
-            .map(|(tag, field)| (condition(field.tagged, &quote!(tags)), self.write_field(*tag, field)))
+            .map(|(tag, field)| (condition(self.when(field), &quote!(tags)), self.write_field(*tag, field)))
             .collect();
         let list = match fields.as_slice() {
+            [] => quote!(Ok(())),
             [(None, only)] => quote!(#only),
             fields => {
-                let fields = fields.iter().map(|(condition, write)| match condition {
-                    None => quote!(#write?;),
-                    Some(condition) => quote!(if #condition { #write?; }),
-                });
+                let fields = fields.iter().map(|(condition, write)| (condition.clone(), quote!(#write?;)));
+                let fields = blocks(fields.collect());
                 quote!({ #(#fields)* Ok(()) })
             }
         };
+        let tags = if self.fields.is_empty() { quote!(_) } else { quote!(tags) };
         quote! {
             #(#checks)*
-            w.tags(#known, &self.unknown_tagged_fields, |tags| #list)
+            #(#presence)*
+            w.tags(#known, &self.unknown_tagged_fields, |#tags| #list)
         }
     }
 
@@ -345,6 +369,20 @@ fn is_nullable_tag(field: &Field) -> bool {
 fn place(field: &Field) -> TokenStream {
     let name = ident(&field.rust_name);
     quote!(self.#name)
+}
+
+/// Statements, each with its condition; neighbours with the same one share a block.
+fn blocks(statements: Vec<(Option<TokenStream>, TokenStream)>) -> Vec<TokenStream> {
+    let text = |condition: &Option<TokenStream>| condition.as_ref().map(ToString::to_string);
+    let same = statements.chunk_by(|a, b| text(&a.0) == text(&b.0));
+    same.map(|same| {
+        let statements = same.iter().map(|(_, statement)| statement);
+        match &same[0].0 {
+            None => quote!(#(#statements)*),
+            Some(condition) => quote!(if #condition { #(#statements)* }),
+        }
+    })
+    .collect()
 }
 
 /// A tuple of several, or the only one.

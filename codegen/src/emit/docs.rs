@@ -108,22 +108,22 @@ pub(super) fn field(strukt: &Struct, field: &Field) -> TokenStream {
 /// Facts of a field beyond its type.
 fn notes(strukt: &Struct, field: &Field) -> String {
     let mut notes = Vec::new();
-    let default = types::default_text(field);
+    let default = code(&types::default_text(field));
     if field.present != When::Always {
         let versions = field.versions;
         notes.push(if field.ignorable {
-            format!("Versions {versions}; others drop it and decode `{default}`.")
+            format!("{}; others drop it and decode {default}.", title(versions))
         } else {
-            format!("Versions {versions}; in others it must be `{default}`, and decodes so.")
+            format!("{}; in others it must be {default}, and decodes so.", title(versions))
         });
     } else if !types::has_rust_default(field) {
-        notes.push(format!("Default `{default}`."));
+        notes.push(format!("Default {default}."));
     }
     if let Some(tag) = field.tag {
         notes.push(if field.tagged_versions == field.versions || field.tagged == When::Always {
             format!("Tag {tag}.")
         } else {
-            format!("Tag {tag} in versions {}.", field.tagged_versions)
+            format!("Tag {tag} in {}.", title(field.tagged_versions).to_lowercase())
         });
     }
     match field.nullable {
@@ -136,10 +136,24 @@ fn notes(strukt: &Struct, field: &Field) -> String {
             let nullable = field.nullable_versions.intersect(strukt.context);
             let versions =
                 if field.nullable_versions.is_open_ended() { field.nullable_versions } else { nullable };
-            notes.push(format!("Null is allowed in versions {versions}."));
+            notes.push(format!("Null is allowed in {}.", title(versions).to_lowercase()));
         }
     }
     notes.join(" ")
+}
+
+/// `Versions 2+`, `Version 3`.
+fn title(versions: Versions) -> String {
+    if versions.low() == versions.high() {
+        format!("Version {versions}")
+    } else {
+        format!("Versions {versions}")
+    }
+}
+
+/// Text as code, whatever backticks it has.
+fn code(text: &str) -> String {
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
 }
 
 /// What each version but the first changes.

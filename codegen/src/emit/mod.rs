@@ -59,9 +59,16 @@ fn message_file(family: &Family, message: &Message, options: &Options) -> File {
         text: layout::file(
             &options.banner(&message.source),
             &title,
-            quote!(
-                mod schema;
-            ),
+            // A message may be called `Schema` itself.
+            match message.module.as_str() {
+                "schema" => quote!(
+                    #[allow(clippy::module_inception)]
+                    mod schema;
+                ),
+                _ => quote!(
+                    mod schema;
+                ),
+            },
             imports,
             items,
         ),
@@ -120,7 +127,11 @@ fn collect(tokens: TokenStream, into: &mut BTreeSet<String>) {
 
 /// A name as an identifier, raw if it is a keyword.
 fn ident(name: &str) -> Ident {
-    syn::parse_str(name).unwrap_or_else(|_| Ident::new_raw(name, Span::call_site()))
+    match syn::parse_str(name) {
+        // A keyword since edition 2024, which `syn` does not know of.
+        Ok(ident) if ident != "gen" => ident,
+        _ => Ident::new_raw(name, Span::call_site()),
+    }
 }
 
 /// The test of `when` on the version that `of` knows; `None` if it is always true.

@@ -12,7 +12,8 @@ const ALWAYS_ON: &str = "core";
 
 /// The top: families, and messages that belong to none; every message is also exported here.
 pub(super) fn root(model: &Model, options: &Options) -> File {
-    let named = model.families.iter().filter_map(|family| family.name.as_deref());
+    let named = model.families.iter().filter(|family| !family.messages.is_empty());
+    let named = named.filter_map(|family| family.name.as_deref());
     let (named_modules, named_exports): (TokenStream, TokenStream) = named
         .map(|name| {
             let feature = feature(name).filter(|_| options.protocol);
@@ -55,9 +56,9 @@ pub(super) fn feature(family: &str) -> Option<TokenStream> {
     (family != ALWAYS_ON).then(|| quote!(#[cfg(feature = #family)]))
 }
 
-/// The module of a family.
+/// The module of a family, unless all of its APIs are removed.
 pub(super) fn family(family: &Family, options: &Options) -> Option<File> {
-    let name = family.name.as_ref()?;
+    let name = family.name.as_ref().filter(|_| !family.messages.is_empty())?;
     let (modules, exports) = of(&family.messages);
     Some(File {
         path: format!("{name}/mod.rs"),

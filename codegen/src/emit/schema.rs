@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 use super::{docs, folder, imports, layout, number, types, versions};
 use crate::model::{Family, Field, Kind, Message, Struct, Type};
 use crate::names::snake_case;
-use crate::versions::Versions;
+use crate::versions::{Versions, When};
 use crate::{File, Options};
 
 /// The file `<message>/schema.rs`.
@@ -85,12 +85,14 @@ fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident
         docs::uses(message, strukt, |of, field| format!("{}.{}", of.name, field.name))
     };
     let min_size = Literal::usize_unsuffixed(strukt.min_size);
+    let known_tags = Literal::u32_unsuffixed(strukt.known_tags);
     let fields = strukt.fields.iter().map(|it| field(it, statics));
     quote! {
         static #name: StructSchema = StructSchema {
             name: #kafka_name,
             doc: #doc,
             min_size: #min_size,
+            known_tags: #known_tags,
             fields: &[#(#fields),*],
         };
     }
@@ -104,7 +106,7 @@ fn field(field: &Field, statics: &[Ident]) -> TokenStream {
         let versions = versions(field.versions);
         more.extend(quote!(.versions(#versions)));
     }
-    if !field.nullable_versions.is_empty() {
+    if field.nullable != When::Never {
         let nullable = versions(field.nullable_versions);
         more.extend(quote!(.nullable(#nullable)));
     }

@@ -177,7 +177,8 @@ fn float(value: f64) -> TokenStream {
     } else if value.is_infinite() {
         if value > 0.0 { quote!(f64::INFINITY) } else { quote!(f64::NEG_INFINITY) }
     } else {
-        let digits = Literal::f64_unsuffixed(value.abs());
+        // As for debugging, with an exponent rather than hundreds of zeros.
+        let digits = literal(&format!("{:?}", value.abs()));
         if value.is_sign_negative() { quote!(-#digits) } else { quote!(#digits) }
     }
 }
@@ -192,11 +193,12 @@ fn uuid(bytes: [u8; 16]) -> TokenStream {
 
 /// The bytes of an id as one number.
 fn uuid_number(bytes: [u8; 16]) -> TokenStream {
-    let text = format!("0x{:032x}", u128::from_be_bytes(bytes));
-    match text.parse::<Literal>() {
-        Ok(literal) => quote!(#literal),
-        Err(_) => unreachable!("hexadecimal digits are a literal"),
-    }
+    let digits = literal(&format!("0x{:032x}", u128::from_be_bytes(bytes)));
+    quote!(#digits)
+}
+
+fn literal(digits: &str) -> Literal {
+    digits.parse().unwrap_or_else(|_| unreachable!("digits are a literal"))
 }
 
 /// The default as a person would write it in JSON.
@@ -205,6 +207,9 @@ pub(super) fn default_text(field: &Field) -> String {
         (Default::Null, _) => "null".to_owned(),
         (Default::Bool(it), _) => it.to_string(),
         (Default::Int(it), _) => it.to_string(),
+        (Default::Float(it), _) if it.is_infinite() => {
+            if *it > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+        }
         (Default::Float(it), _) => format!("{it:?}"),
         (Default::Uuid(it), _) if *it == [0; 16] => "nil".to_owned(),
         (Default::Uuid(it), _) => format!("{:#034x}", u128::from_be_bytes(*it)),

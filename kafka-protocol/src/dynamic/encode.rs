@@ -119,7 +119,7 @@ impl Encode {
             .collect();
         entries.sort_by_key(|(field, _)| field.tag);
         let unknown = &value.unknown_tagged_fields;
-        if unknown.first().is_some_and(|tag| tag < value.schema().known_tags()) {
+        if unknown.first().is_some_and(|tag| tag < value.schema().known_tags) {
             return Err(EncodeReason::KnownTag);
         }
         self.varint(entries.len() + unknown.len());

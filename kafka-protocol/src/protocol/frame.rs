@@ -39,7 +39,7 @@ use crate::wire::{Bytes, BytesMut, Sink, Str};
 pub const DEFAULT_MAX_SIZE: usize = 100 * 1024 * 1024;
 
 /// The size in front of a frame takes this many bytes.
-const PREFIX: usize = 4;
+pub(crate) const PREFIX: usize = 4;
 
 /// Takes the first frame off `buffer`, without its size; `None` as long as it is not there whole.
 ///
@@ -50,6 +50,16 @@ const PREFIX: usize = 4;
 ///
 /// A negative size, or one above `max_size`. Nothing is taken off; the connection is of no more use.
 pub fn split(buffer: &mut BytesMut, max_size: usize) -> Result<Option<Bytes>, FrameError> {
+    let Some(length) = first_length(buffer, max_size)? else {
+        return Ok(None);
+    };
+    let mut frame = buffer.split_to(length).freeze();
+    Ok(Some(frame.split_off(PREFIX)))
+}
+
+/// The length of the first frame in `buffer`, its size included; `None` as long as it is not there whole. Otherwise
+/// like [`split`].
+pub(crate) fn first_length(buffer: &mut BytesMut, max_size: usize) -> Result<Option<usize>, FrameError> {
     let Some(&prefix) = buffer.first_chunk::<PREFIX>() else {
         return Ok(None);
     };
@@ -58,13 +68,23 @@ pub fn split(buffer: &mut BytesMut, max_size: usize) -> Result<Option<Bytes>, Fr
     if size > max_size {
         return Err(FrameError::TooLarge { size, max_size });
     }
-    let whole = PREFIX + size;
-    if buffer.len() < whole {
-        buffer.reserve(whole - buffer.len());
+    let length = PREFIX + size;
+    if buffer.len() < length {
+        buffer.reserve(length - buffer.len());
         return Ok(None);
     }
-    let mut frame = buffer.split_to(whole).freeze();
-    Ok(Some(frame.split_off(PREFIX)))
+    Ok(Some(length))
+}
+
+/// Appends the size of what comes behind it.
+pub(crate) fn put_size(to: &mut impl Sink, size: usize, max_size: usize) -> Result<(), FrameError> {
+    match i32::try_from(size) {
+        Ok(prefix) if size <= max_size => {
+            to.put(&prefix.to_be_bytes());
+            Ok(())
+        }
+        _ => Err(FrameError::TooLarge { size, max_size: max_size.min(i32::MAX as usize) }),
+    }
 }
 
 /// The header of a request in `version`.
@@ -189,7 +209,8 @@ pub enum FrameError {
         /// The limit.
         max_size: usize,
     },
-    /// The frame of a request is too short for API key and version.
+    /// The frame is too short for what every header begins with: API key, version and correlation id in a request,
+    /// the correlation id in a response.
     NoHeader {
         /// The bytes that it has.
         size: usize,
@@ -224,7 +245,7 @@ impl fmt::Display for FrameError {
             Self::TooLarge { size, max_size } => {
                 write!(f, "frame of {size} bytes, at most {max_size} are allowed")
             }
-            Self::NoHeader { size } => write!(f, "frame of {size} bytes is too short for a request header"),
+            Self::NoHeader { size } => write!(f, "frame of {size} bytes is too short for a header"),
             Self::ApiKey { expected, found } => {
                 write!(f, "frame of a {found:?} request, expected {expected:?}")
             }

@@ -75,15 +75,10 @@ pub struct StructSchema {
     pub doc: &'static str,
     /// The fewest bytes that it takes in any version.
     pub min_size: usize,
+    /// The number of tags that the schema knows in any version, valid or not; they are 0 to this number, exclusive.
+    pub known_tags: u32,
     /// In the order of the wire, but that tagged fields travel at the end.
     pub fields: &'static [FieldSchema],
-}
-
-impl StructSchema {
-    /// The number of tags that the struct knows in any version; they are 0 to this number, exclusive.
-    pub fn known_tags(&self) -> u32 {
-        self.fields.iter().filter_map(|field| field.tag).map(|tag| tag + 1).max().unwrap_or(0)
-    }
 }
 
 /// A field of a struct.
@@ -97,7 +92,7 @@ pub struct FieldSchema {
     pub ty: FieldType,
     /// The versions that have it; may reach beyond the valid ones.
     pub versions: Versions,
-    /// The versions in which it may be null; may reach beyond `versions`.
+    /// The versions in which it may be null; may reach beyond `versions`, but none if no valid version allows it.
     pub nullable_versions: Versions,
     /// The versions in which it travels in the tag section.
     pub tagged_versions: Versions,

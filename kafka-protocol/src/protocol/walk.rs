@@ -132,8 +132,8 @@ pub(super) fn explain_decode(
     DecodeError::new(schema.name, version, path(&walk.steps), walk.at, reason)
 }
 
-/// Explains why a value is not encoded, given that a codec wrote `bytes` and, on the way, checked `checks` values
-/// that the version cannot carry, before it stopped with `fault`.
+/// Explains why a value is not encoded, given that a codec wrote `bytes` and, on the way, found `checks` values to be
+/// right that leave no bytes, before it stopped with `fault`.
 pub(super) fn explain_encode(
     schema: &'static MessageSchema,
     bytes: &[u8],
@@ -141,7 +141,7 @@ pub(super) fn explain_encode(
     checks: u32,
     fault: Fault,
 ) -> EncodeError {
-    let fail_at = (fault == Fault::NotInVersion).then_some(checks);
+    let fail_at = matches!(fault, Fault::NotInVersion | Fault::Null).then_some(checks + 1);
     let mut nobody = ();
     let mut walk = Walk::new(schema, bytes, version, Mode::Encode { checks: 0, fail_at }, &mut nobody);
     let place = match walk.structure(schema.root) {
@@ -208,9 +208,9 @@ enum Mode {
     /// The bytes are the beginning of what we wrote, and end before the value that is looked for, unless that
     /// leaves no bytes.
     Encode {
-        /// Values so far that the version cannot carry.
+        /// Values so far that are checked and leave no bytes.
         checks: u32,
-        /// The one of them that is looked for.
+        /// The one of them that is looked for. The bytes may end before it, if a null is found by them.
         fail_at: Option<u32>,
     },
 }
@@ -267,6 +267,9 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
                     self.absent(field)?;
                 }
             } else if !field.tagged_versions.contains(version) {
+                if let FieldType::Struct(_) = field.ty {
+                    self.present(field)?;
+                }
                 self.steps.push(Step::Field(field));
                 self.visit(self.at, Event::Field(index))?;
                 self.field(field)?;
@@ -278,6 +281,11 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
                 self.absent(field)?;
             }
         }
+        for field in schema.fields {
+            if field.tagged_versions.contains(version) {
+                self.present(field)?;
+            }
+        }
         if self.flexible {
             self.tags(schema)?;
         } else {
@@ -287,16 +295,23 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
     }
 
     fn absent(&mut self, field: &'static FieldSchema) -> Walked<()> {
-        if field.ignorable {
-            return Ok(());
-        }
+        if field.ignorable { Ok(()) } else { self.check_field(field) }
+    }
+
+    /// A field that can be null, but not in this version.
+    fn present(&mut self, field: &'static FieldSchema) -> Walked<()> {
+        let nullable = field.nullable_versions;
+        if nullable.is_empty() || nullable.contains(self.version) { Ok(()) } else { self.check_field(field) }
+    }
+
+    fn check_field(&mut self, field: &'static FieldSchema) -> Walked<()> {
         self.steps.push(Step::Field(field));
         self.check(Place::Field(field))?;
         self.steps.pop();
         Ok(())
     }
 
-    /// A value that the version cannot carry.
+    /// A value that leaves no bytes.
     fn check(&mut self, place: Place) -> Walked<()> {
         if let Mode::Encode { checks, fail_at } = &mut self.mode {
             *checks += 1;
@@ -393,7 +408,7 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
         let start = self.at;
         let count = self.varint()?;
         self.visit(start, Event::TagCount(count))?;
-        let known = schema.known_tags();
+        let known = schema.known_tags;
         let mut before = None;
         // Of the unknown ones: how many, and where the first stands.
         let mut unknown = None;

@@ -140,8 +140,8 @@ pub struct Writer<'a, S> {
     sink: &'a mut S,
     version: i16,
     flexible: bool,
-    /// How many values that the version lacks have been checked: tells which one a fault is about, as such
-    /// values leave no bytes behind.
+    /// How many values that leave no bytes behind have been checked and were right: tells which one a fault is
+    /// about.
     checks: u32,
 }
 
@@ -174,8 +174,20 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// [`Fault::NotInVersion`]
     #[inline(always)]
     pub fn absent(&mut self, is_default: bool) -> Result<(), Fault> {
-        self.checks += 1;
+        self.checks += u32::from(is_default);
         if is_default { Ok(()) } else { Err(Fault::NotInVersion) }
+    }
+
+    /// A value that the version does not allow to be null, and whose null would not be found by the bytes before
+    /// it: a struct, which may have none, or a tagged field.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Null`]
+    #[inline(always)]
+    pub fn present<'v, T>(&mut self, value: &'v Option<T>) -> Result<&'v T, Fault> {
+        self.checks += u32::from(value.is_some());
+        value.as_ref().ok_or(Fault::Null)
     }
 
     /// An unsigned varint of 32 bits.

@@ -138,7 +138,7 @@ impl Codec for CreatableTopicResult {
             1,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 5 => self.topic_config_error_code.read(r),
+                0 => self.topic_config_error_code.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -162,14 +162,12 @@ impl Codec for CreatableTopicResult {
             1,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 5 {
-                    tags.field(
+                tags
+                    .field(
                         0,
                         self.topic_config_error_code == ErrorCode::NONE,
                         &self.topic_config_error_code,
-                    )?;
-                }
-                Ok(())
+                    )
             },
         )
     }

@@ -93,7 +93,7 @@ pub struct FeatureUpdateKey {
 
     /// true allows the level to be lowered, version 0 only.
     ///
-    /// Versions 0; in others it must be `false`, and decodes so.
+    /// Version 0; in others it must be `false`, and decodes so.
     pub allow_downgrade: bool,
 
     /// Allowed change: 1 upgrade only, 2 downgrade without metadata loss, 3 downgrade that may lose metadata.
@@ -125,7 +125,7 @@ impl Codec for FeatureUpdateKey {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         r.string(&mut self.feature)?;
         self.max_version_level = r.fixed()?;
-        self.allow_downgrade = if r.version() <= 0 { r.fixed()? } else { false };
+        self.allow_downgrade = if r.version() == 0 { r.fixed()? } else { false };
         self.upgrade_type = if r.version() >= 1 { r.fixed()? } else { 1 };
         r.tagged_fields(&mut self.unknown_tagged_fields)
     }
@@ -134,7 +134,7 @@ impl Codec for FeatureUpdateKey {
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.string(&self.feature)?;
         w.fixed(self.max_version_level);
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.fixed(self.allow_downgrade);
         } else {
             w.absent(!self.allow_downgrade)?;

@@ -140,7 +140,7 @@ impl Codec for PartitionData {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.partition_index, self.leader_epoch) = r.fixed()?;
-        if r.version() <= 2 {
+        if r.version() == 2 {
             r.array(&mut self.new_isr)?;
         } else {
             self.new_isr.clear();
@@ -157,7 +157,7 @@ impl Codec for PartitionData {
     #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.leader_epoch));
-        if w.version() <= 2 {
+        if w.version() == 2 {
             w.array(&self.new_isr)?;
         } else {
             w.absent(self.new_isr.is_empty())?;

@@ -52,7 +52,7 @@ impl Codec for BeginQuorumEpochResponse {
             1,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => self.node_endpoints.read(r),
+                0 => self.node_endpoints.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -68,12 +68,7 @@ impl Codec for BeginQuorumEpochResponse {
         w.tags(
             1,
             &self.unknown_tagged_fields,
-            |tags| {
-                if tags.version() >= 1 {
-                    tags.field(0, self.node_endpoints.is_empty(), &self.node_endpoints)?;
-                }
-                Ok(())
-            },
+            |tags| tags.field(0, self.node_endpoints.is_empty(), &self.node_endpoints),
         )
     }
 }

@@ -116,7 +116,7 @@ pub struct PartitionData {
 
     /// Node ids of voters in order of preference as next leader, version 0 only.
     ///
-    /// Versions 0; others drop it and decode `[]`.
+    /// Version 0; others drop it and decode `[]`.
     pub preferred_successors: SmallVec<[i32; 4]>,
 
     /// Voters in order of preference as next leader, from version 1.
@@ -134,7 +134,7 @@ impl Codec for PartitionData {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.partition_index, self.leader_id, self.leader_epoch) = r.fixed()?;
-        if r.version() <= 0 {
+        if r.version() == 0 {
             r.array(&mut self.preferred_successors)?;
         } else {
             self.preferred_successors.clear();
@@ -150,7 +150,7 @@ impl Codec for PartitionData {
     #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
         w.fixed((self.partition_index, self.leader_id, self.leader_epoch));
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.array(&self.preferred_successors)?;
         }
         if w.version() >= 1 {

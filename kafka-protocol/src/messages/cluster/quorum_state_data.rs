@@ -16,7 +16,7 @@ use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 pub struct QuorumStateData {
     /// Id of the cluster, version 0 only.
     ///
-    /// Versions 0; in others it must be `""`, and decodes so.
+    /// Version 0; in others it must be `""`, and decodes so.
     pub cluster_id: Str,
 
     /// Node id of the known leader; -1 when there is none.
@@ -41,12 +41,12 @@ pub struct QuorumStateData {
 
     /// Offset applied so far, version 0 only.
     ///
-    /// Versions 0; in others it must be `0`, and decodes so.
+    /// Version 0; in others it must be `0`, and decodes so.
     pub applied_offset: i64,
 
     /// Voters of the quorum, version 0 only; null when not recorded.
     ///
-    /// Versions 0; in others it must be `[]`, and decodes so.
+    /// Version 0; in others it must be `[]`, and decodes so.
     pub current_voters: Option<Vec<Voter>>,
 
     /// Tagged fields that the schema does not know.
@@ -80,7 +80,7 @@ impl Codec for QuorumStateData {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        if r.version() <= 0 {
+        if r.version() == 0 {
             r.string(&mut self.cluster_id)?;
         } else {
             self.cluster_id.clear();
@@ -91,8 +91,8 @@ impl Codec for QuorumStateData {
         } else {
             Uuid::nil()
         };
-        self.applied_offset = if r.version() <= 0 { r.fixed()? } else { 0 };
-        if r.version() <= 0 {
+        self.applied_offset = if r.version() == 0 { r.fixed()? } else { 0 };
+        if r.version() == 0 {
             r.nullable_array(&mut self.current_voters)?;
         } else {
             self.current_voters = Some(Vec::new());
@@ -102,7 +102,7 @@ impl Codec for QuorumStateData {
 
     #[inline(always)]
     fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.string(&self.cluster_id)?;
         } else {
             w.absent(self.cluster_id.is_empty())?;
@@ -113,12 +113,12 @@ impl Codec for QuorumStateData {
         } else {
             w.absent(self.voted_directory_id.is_nil())?;
         }
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.fixed(self.applied_offset);
         } else {
             w.absent(self.applied_offset == 0)?;
         }
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.nullable_array(&self.current_voters)?;
         } else {
             w.absent(self.current_voters.as_ref().is_some_and(Vec::is_empty))?;

@@ -34,7 +34,7 @@ pub struct OffsetCommitValue {
     /// Time at which the offset expires, in ms since the epoch, version 1 only; -1 when the broker setting
     /// applies.
     ///
-    /// Versions 1; others drop it and decode `-1`.
+    /// Version 1; others drop it and decode `-1`.
     pub expire_timestamp: i64,
 
     /// UUID of the topic; all zero when it was not known at the commit.
@@ -82,7 +82,7 @@ impl Codec for OffsetCommitValue {
             1,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 4 => self.topic_id.read(r),
+                0 => self.topic_id.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -102,12 +102,7 @@ impl Codec for OffsetCommitValue {
         w.tags(
             1,
             &self.unknown_tagged_fields,
-            |tags| {
-                if tags.version() >= 4 {
-                    tags.field(0, self.topic_id.is_nil(), &self.topic_id)?;
-                }
-                Ok(())
-            },
+            |tags| tags.field(0, self.topic_id.is_nil(), &self.topic_id),
         )
     }
 }

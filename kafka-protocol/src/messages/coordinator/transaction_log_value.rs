@@ -114,10 +114,10 @@ impl Codec for TransactionLogValue {
             4,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 1 => self.previous_producer_id.read(r),
-                1 if r.version() >= 1 => self.next_producer_id.read(r),
-                2 if r.version() >= 1 => self.client_transaction_version.read(r),
-                3 if r.version() >= 1 => self.next_producer_epoch.read(r),
+                0 => self.previous_producer_id.read(r),
+                1 => self.next_producer_id.read(r),
+                2 => self.client_transaction_version.read(r),
+                3 => self.next_producer_epoch.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -138,44 +138,30 @@ impl Codec for TransactionLogValue {
         ));
         if w.version() < 1 {
             w.absent(self.previous_producer_id == -1)?;
-        }
-        if w.version() < 1 {
             w.absent(self.next_producer_id == -1)?;
-        }
-        if w.version() < 1 {
             w.absent(self.next_producer_epoch == -1)?;
-        }
-        if w.version() < 1 {
             w.absent(self.client_transaction_version == 0)?;
         }
         w.tags(
             4,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 1 {
-                    tags.field(
-                        0,
-                        self.previous_producer_id == -1,
-                        &self.previous_producer_id,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(1, self.next_producer_id == -1, &self.next_producer_id)?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        2,
-                        self.client_transaction_version == 0,
-                        &self.client_transaction_version,
-                    )?;
-                }
-                if tags.version() >= 1 {
-                    tags.field(
-                        3,
-                        self.next_producer_epoch == -1,
-                        &self.next_producer_epoch,
-                    )?;
-                }
+                tags.field(
+                    0,
+                    self.previous_producer_id == -1,
+                    &self.previous_producer_id,
+                )?;
+                tags.field(1, self.next_producer_id == -1, &self.next_producer_id)?;
+                tags.field(
+                    2,
+                    self.client_transaction_version == 0,
+                    &self.client_transaction_version,
+                )?;
+                tags.field(
+                    3,
+                    self.next_producer_epoch == -1,
+                    &self.next_producer_epoch,
+                )?;
                 Ok(())
             },
         )

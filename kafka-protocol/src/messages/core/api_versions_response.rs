@@ -96,10 +96,10 @@ impl Codec for ApiVersionsResponse {
             4,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 3 => self.supported_features.read(r),
-                1 if r.version() >= 3 => self.finalized_features_epoch.read(r),
-                2 if r.version() >= 3 => self.finalized_features.read(r),
-                3 if r.version() >= 3 => self.zk_migration_ready.read(r),
+                0 => self.supported_features.read(r),
+                1 => self.finalized_features_epoch.read(r),
+                2 => self.finalized_features.read(r),
+                3 => self.zk_migration_ready.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -116,30 +116,22 @@ impl Codec for ApiVersionsResponse {
             4,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 3 {
-                    tags.field(
-                        0,
-                        self.supported_features.is_empty(),
-                        &self.supported_features,
-                    )?;
-                }
-                if tags.version() >= 3 {
-                    tags.field(
-                        1,
-                        self.finalized_features_epoch == -1,
-                        &self.finalized_features_epoch,
-                    )?;
-                }
-                if tags.version() >= 3 {
-                    tags.field(
-                        2,
-                        self.finalized_features.is_empty(),
-                        &self.finalized_features,
-                    )?;
-                }
-                if tags.version() >= 3 {
-                    tags.field(3, !self.zk_migration_ready, &self.zk_migration_ready)?;
-                }
+                tags.field(
+                    0,
+                    self.supported_features.is_empty(),
+                    &self.supported_features,
+                )?;
+                tags.field(
+                    1,
+                    self.finalized_features_epoch == -1,
+                    &self.finalized_features_epoch,
+                )?;
+                tags.field(
+                    2,
+                    self.finalized_features.is_empty(),
+                    &self.finalized_features,
+                )?;
+                tags.field(3, !self.zk_migration_ready, &self.zk_migration_ready)?;
                 Ok(())
             },
         )

@@ -144,7 +144,7 @@ impl Codec for FetchRequest {
             2,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 12 => self.cluster_id.read(r),
+                0 => self.cluster_id.read(r),
                 1 if r.version() >= 15 => self.replica_state.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
@@ -183,9 +183,7 @@ impl Codec for FetchRequest {
             2,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 12 {
-                    tags.field(0, self.cluster_id.is_none(), &self.cluster_id)?;
-                }
+                tags.field(0, self.cluster_id.is_none(), &self.cluster_id)?;
                 if tags.version() >= 15 {
                     tags.field(
                         1,

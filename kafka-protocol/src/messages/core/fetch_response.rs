@@ -247,9 +247,9 @@ impl Codec for PartitionData {
             3,
             &mut self.unknown_tagged_fields,
             |tag, r| match tag {
-                0 if r.version() >= 12 => self.diverging_epoch.read(r),
-                1 if r.version() >= 12 => self.current_leader.read(r),
-                2 if r.version() >= 12 => self.snapshot_id.read(r),
+                0 => self.diverging_epoch.read(r),
+                1 => self.current_leader.read(r),
+                2 => self.snapshot_id.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
         )
@@ -275,38 +275,28 @@ impl Codec for PartitionData {
         w.nullable_bytes(&self.records)?;
         if w.version() < 12 {
             w.absent(self.diverging_epoch == EpochEndOffset::default())?;
-        }
-        if w.version() < 12 {
             w.absent(self.current_leader == LeaderIdAndEpoch::default())?;
-        }
-        if w.version() < 12 {
             w.absent(self.snapshot_id == SnapshotId::default())?;
         }
         w.tags(
             3,
             &self.unknown_tagged_fields,
             |tags| {
-                if tags.version() >= 12 {
-                    tags.field(
-                        0,
-                        self.diverging_epoch == EpochEndOffset::default(),
-                        &self.diverging_epoch,
-                    )?;
-                }
-                if tags.version() >= 12 {
-                    tags.field(
-                        1,
-                        self.current_leader == LeaderIdAndEpoch::default(),
-                        &self.current_leader,
-                    )?;
-                }
-                if tags.version() >= 12 {
-                    tags.field(
-                        2,
-                        self.snapshot_id == SnapshotId::default(),
-                        &self.snapshot_id,
-                    )?;
-                }
+                tags.field(
+                    0,
+                    self.diverging_epoch == EpochEndOffset::default(),
+                    &self.diverging_epoch,
+                )?;
+                tags.field(
+                    1,
+                    self.current_leader == LeaderIdAndEpoch::default(),
+                    &self.current_leader,
+                )?;
+                tags.field(
+                    2,
+                    self.snapshot_id == SnapshotId::default(),
+                    &self.snapshot_id,
+                )?;
                 Ok(())
             },
         )

@@ -139,8 +139,6 @@ impl Codec for PartitionChangeRecord {
         }
         if w.version() < 2 {
             w.absent(self.eligible_leader_replicas.is_none())?;
-        }
-        if w.version() < 2 {
             w.absent(self.last_known_elr.is_none())?;
         }
         w.tags(
@@ -167,8 +165,6 @@ impl Codec for PartitionChangeRecord {
                         self.eligible_leader_replicas.is_none(),
                         &self.eligible_leader_replicas,
                     )?;
-                }
-                if tags.version() >= 2 {
                     tags.field(7, self.last_known_elr.is_none(), &self.last_known_elr)?;
                 }
                 if tags.version() >= 1 {

@@ -148,8 +148,6 @@ impl Codec for PartitionRecord {
         }
         if w.version() < 2 {
             w.absent(self.eligible_leader_replicas.is_none())?;
-        }
-        if w.version() < 2 {
             w.absent(self.last_known_elr.is_none())?;
         }
         w.tags(
@@ -167,8 +165,6 @@ impl Codec for PartitionRecord {
                         self.eligible_leader_replicas.is_none(),
                         &self.eligible_leader_replicas,
                     )?;
-                }
-                if tags.version() >= 2 {
                     tags.field(2, self.last_known_elr.is_none(), &self.last_known_elr)?;
                 }
                 Ok(())

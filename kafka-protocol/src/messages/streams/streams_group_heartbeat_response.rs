@@ -36,7 +36,7 @@ pub struct StreamsGroupHeartbeatResponse {
 
     /// Offset lag up to which a task counts as caught up, version 0 only.
     ///
-    /// Versions 0; in others it must be `0`, and decodes so.
+    /// Version 0; in others it must be `0`, and decodes so.
     pub acceptable_recovery_lag_legacy: i32,
 
     /// Time in ms the member should wait between reports of its task offsets.
@@ -120,7 +120,7 @@ impl Codec for StreamsGroupHeartbeatResponse {
         r.nullable_string(&mut self.error_message)?;
         r.string(&mut self.member_id)?;
         (self.member_epoch, self.heartbeat_interval_ms) = r.fixed()?;
-        self.acceptable_recovery_lag_legacy = if r.version() <= 0 {
+        self.acceptable_recovery_lag_legacy = if r.version() == 0 {
             r.fixed()?
         } else {
             0
@@ -147,7 +147,7 @@ impl Codec for StreamsGroupHeartbeatResponse {
         w.nullable_string(&self.error_message)?;
         w.string(&self.member_id)?;
         w.fixed((self.member_epoch, self.heartbeat_interval_ms));
-        if w.version() <= 0 {
+        if w.version() == 0 {
             w.fixed(self.acceptable_recovery_lag_legacy);
         } else {
             w.absent(self.acceptable_recovery_lag_legacy == 0)?;

@@ -20,6 +20,7 @@ static SHARE_FETCH_REQUEST: StructSchema = StructSchema {
     name: "ShareFetchRequest",
     doc: "Acquires records for a share group member and may carry its acknowledgements.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds IsRenewAck and acknowledge type 4 (KIP-1222).",
     min_size: 29,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",
@@ -101,6 +102,7 @@ static FETCH_TOPIC: StructSchema = StructSchema {
     name: "FetchTopic",
     doc: "Element of ShareFetchRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicId",
@@ -122,6 +124,7 @@ static FETCH_PARTITION: StructSchema = StructSchema {
     name: "FetchPartition",
     doc: "Element of FetchTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",
@@ -143,6 +146,7 @@ static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
     name: "AcknowledgementBatch",
     doc: "Element of FetchPartition.AcknowledgementBatches.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",
@@ -169,6 +173,7 @@ static FORGOTTEN_TOPIC: StructSchema = StructSchema {
     name: "ForgottenTopic",
     doc: "Element of ShareFetchRequest.ForgottenTopicsData.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

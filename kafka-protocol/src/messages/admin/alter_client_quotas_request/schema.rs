@@ -18,6 +18,7 @@ static ALTER_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
     name: "AlterClientQuotasRequest",
     doc: "Sets or removes client quotas.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Entries",
@@ -38,6 +39,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of AlterClientQuotasRequest.Entries.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Entity",
@@ -58,6 +60,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EntityType",
@@ -79,6 +82,7 @@ static OP_DATA: StructSchema = StructSchema {
     name: "OpData",
     doc: "Element of EntryData.Ops.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Key",

@@ -18,6 +18,7 @@ static ALTER_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
     name: "AlterClientQuotasResponse",
     doc: "Reports the outcome of a quota change per entity.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of AlterClientQuotasResponse.Entries.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -65,6 +67,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EntityType",

@@ -18,6 +18,7 @@ static ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
     name: "AlterConfigsRequest",
     doc: "Replaces the complete set of dynamic configurations of resources; superseded by IncrementalAlterConfigs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Resources",
@@ -38,6 +39,7 @@ static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
     name: "AlterConfigsResource",
     doc: "Element of AlterConfigsRequest.Resources.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ResourceType",
@@ -66,6 +68,7 @@ static ALTERABLE_CONFIG: StructSchema = StructSchema {
     name: "AlterableConfig",
     doc: "Element of AlterConfigsResource.Configs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -20,6 +20,7 @@ static ALTER_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
     name: "AlterPartitionReassignmentsRequest",
     doc: "Starts, changes or cancels partition reassignments.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TimeoutMs",
@@ -49,6 +50,7 @@ static REASSIGNABLE_TOPIC: StructSchema = StructSchema {
     name: "ReassignableTopic",
     doc: "Element of AlterPartitionReassignmentsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -64,6 +66,7 @@ static REASSIGNABLE_PARTITION: StructSchema = StructSchema {
     name: "ReassignablePartition",
     doc: "Element of ReassignableTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

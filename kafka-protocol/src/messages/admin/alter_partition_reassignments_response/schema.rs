@@ -20,6 +20,7 @@ static ALTER_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
     name: "AlterPartitionReassignmentsResponse",
     doc: "Reports whether each reassignment was accepted or cancelled.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -62,6 +63,7 @@ static REASSIGNABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ReassignableTopicResponse",
     doc: "Element of AlterPartitionReassignmentsResponse.Responses.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -77,6 +79,7 @@ static REASSIGNABLE_PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "ReassignablePartitionResponse",
     doc: "Element of ReassignableTopicResponse.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

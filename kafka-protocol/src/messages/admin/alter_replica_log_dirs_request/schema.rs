@@ -18,6 +18,7 @@ static ALTER_REPLICA_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     name: "AlterReplicaLogDirsRequest",
     doc: "Moves replicas of the receiving broker to other log directories.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Dirs",
@@ -32,6 +33,7 @@ static ALTER_REPLICA_LOG_DIR: StructSchema = StructSchema {
     name: "AlterReplicaLogDir",
     doc: "Element of AlterReplicaLogDirsRequest.Dirs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Path",
@@ -53,6 +55,7 @@ static ALTER_REPLICA_LOG_DIR_TOPIC: StructSchema = StructSchema {
     name: "AlterReplicaLogDirTopic",
     doc: "Element of AlterReplicaLogDir.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),

@@ -18,6 +18,7 @@ static ALTER_REPLICA_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
     name: "AlterReplicaLogDirsResponse",
     doc: "Reports per partition whether the move to another log directory was accepted.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static ALTER_REPLICA_LOG_DIR_TOPIC_RESULT: StructSchema = StructSchema {
     name: "AlterReplicaLogDirTopicResult",
     doc: "Element of AlterReplicaLogDirsResponse.Results.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -60,6 +62,7 @@ static ALTER_REPLICA_LOG_DIR_PARTITION_RESULT: StructSchema = StructSchema {
     name: "AlterReplicaLogDirPartitionResult",
     doc: "Element of AlterReplicaLogDirTopicResult.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -18,6 +18,7 @@ static CREATE_PARTITIONS_REQUEST: StructSchema = StructSchema {
     name: "CreatePartitionsRequest",
     doc: "Increases the number of partitions of topics.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -44,6 +45,7 @@ static CREATE_PARTITIONS_TOPIC: StructSchema = StructSchema {
     name: "CreatePartitionsTopic",
     doc: "Element of CreatePartitionsRequest.Topics.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -67,6 +69,7 @@ static CREATE_PARTITIONS_ASSIGNMENT: StructSchema = StructSchema {
     name: "CreatePartitionsAssignment",
     doc: "Element of CreatePartitionsTopic.Assignments.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerIds",

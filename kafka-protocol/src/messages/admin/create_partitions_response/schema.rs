@@ -20,6 +20,7 @@ static CREATE_PARTITIONS_RESPONSE: StructSchema = StructSchema {
     name: "CreatePartitionsResponse",
     doc: "Reports per topic whether the partitions were added.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static CREATE_PARTITIONS_TOPIC_RESULT: StructSchema = StructSchema {
     name: "CreatePartitionsTopicResult",
     doc: "Element of CreatePartitionsResponse.Results.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(

@@ -20,6 +20,7 @@ static CREATE_TOPICS_REQUEST: StructSchema = StructSchema {
     name: "CreateTopicsRequest",
     doc: "Creates topics.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -48,6 +49,7 @@ static CREATABLE_TOPIC: StructSchema = StructSchema {
     name: "CreatableTopic",
     doc: "Element of CreateTopicsRequest.Topics.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -82,6 +84,7 @@ static CREATABLE_REPLICA_ASSIGNMENT: StructSchema = StructSchema {
     name: "CreatableReplicaAssignment",
     doc: "Element of CreatableTopic.Assignments.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",
@@ -103,6 +106,7 @@ static CREATABLE_TOPIC_CONFIG: StructSchema = StructSchema {
     name: "CreatableTopicConfig",
     doc: "Element of CreatableTopic.Configs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

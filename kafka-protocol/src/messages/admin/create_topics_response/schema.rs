@@ -20,6 +20,7 @@ static CREATE_TOPICS_RESPONSE: StructSchema = StructSchema {
     name: "CreateTopicsResponse",
     doc: "Reports per topic whether it was created and with which settings.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static CREATABLE_TOPIC_RESULT: StructSchema = StructSchema {
     name: "CreatableTopicResult",
     doc: "Element of CreateTopicsResponse.Topics.",
     min_size: 6,
+    known_tags: 1,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -111,6 +113,7 @@ static CREATABLE_TOPIC_CONFIGS: StructSchema = StructSchema {
     name: "CreatableTopicConfigs",
     doc: "Element of CreatableTopicResult.Configs.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

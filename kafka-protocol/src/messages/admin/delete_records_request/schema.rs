@@ -18,6 +18,7 @@ static DELETE_RECORDS_REQUEST: StructSchema = StructSchema {
     name: "DeleteRecordsRequest",
     doc: "Deletes the records of partitions below given offsets.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -38,6 +39,7 @@ static DELETE_RECORDS_TOPIC: StructSchema = StructSchema {
     name: "DeleteRecordsTopic",
     doc: "Element of DeleteRecordsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -53,6 +55,7 @@ static DELETE_RECORDS_PARTITION: StructSchema = StructSchema {
     name: "DeleteRecordsPartition",
     doc: "Element of DeleteRecordsTopic.Partitions.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

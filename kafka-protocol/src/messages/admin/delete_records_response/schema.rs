@@ -18,6 +18,7 @@ static DELETE_RECORDS_RESPONSE: StructSchema = StructSchema {
     name: "DeleteRecordsResponse",
     doc: "Reports per partition whether its records were deleted.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static DELETE_RECORDS_TOPIC_RESULT: StructSchema = StructSchema {
     name: "DeleteRecordsTopicResult",
     doc: "Element of DeleteRecordsResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -54,6 +56,7 @@ static DELETE_RECORDS_PARTITION_RESULT: StructSchema = StructSchema {
     name: "DeleteRecordsPartitionResult",
     doc: "Element of DeleteRecordsTopicResult.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",

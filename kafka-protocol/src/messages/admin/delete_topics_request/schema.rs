@@ -20,6 +20,7 @@ static DELETE_TOPICS_REQUEST: StructSchema = StructSchema {
     name: "DeleteTopicsRequest",
     doc: "Deletes topics, named by topic name or topic id.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topics",
@@ -49,6 +50,7 @@ static DELETE_TOPIC_STATE: StructSchema = StructSchema {
     name: "DeleteTopicState",
     doc: "Element of DeleteTopicsRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -20,6 +20,7 @@ static DELETE_TOPICS_RESPONSE: StructSchema = StructSchema {
     name: "DeleteTopicsResponse",
     doc: "Reports per topic whether it was deleted.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static DELETABLE_TOPIC_RESULT: StructSchema = StructSchema {
     name: "DeletableTopicResult",
     doc: "Element of DeleteTopicsResponse.Responses.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static DESCRIBE_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
     name: "DescribeClientQuotasRequest",
     doc: "Lists the client quotas that match a filter.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Components",
@@ -38,6 +39,7 @@ static COMPONENT_DATA: StructSchema = StructSchema {
     name: "ComponentData",
     doc: "Element of DescribeClientQuotasRequest.Components.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EntityType",

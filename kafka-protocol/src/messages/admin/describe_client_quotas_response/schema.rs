@@ -18,6 +18,7 @@ static DESCRIBE_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeClientQuotasResponse",
     doc: "Returns the client quotas that match the filter.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -52,6 +53,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of DescribeClientQuotasResponse.Entries.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Entity",
@@ -72,6 +74,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EntityType",
@@ -93,6 +96,7 @@ static VALUE_DATA: StructSchema = StructSchema {
     name: "ValueData",
     doc: "Element of EntryData.Values.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Key",

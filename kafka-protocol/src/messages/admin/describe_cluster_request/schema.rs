@@ -20,6 +20,7 @@ static DESCRIBE_CLUSTER_REQUEST: StructSchema = StructSchema {
     name: "DescribeClusterRequest",
     doc: "Asks for the cluster's id, controller and nodes.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "IncludeClusterAuthorizedOperations",

@@ -20,6 +20,7 @@ static DESCRIBE_CLUSTER_RESPONSE: StructSchema = StructSchema {
     name: "DescribeClusterResponse",
     doc: "Describes the cluster's id, controller and nodes.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -82,6 +83,7 @@ static DESCRIBE_CLUSTER_BROKER: StructSchema = StructSchema {
     name: "DescribeClusterBroker",
     doc: "Element of DescribeClusterResponse.Brokers.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "BrokerId",

@@ -18,6 +18,7 @@ static DESCRIBE_CONFIGS_REQUEST: StructSchema = StructSchema {
     name: "DescribeConfigsRequest",
     doc: "Asks for the configuration of resources.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Resources",
@@ -46,6 +47,7 @@ static DESCRIBE_CONFIGS_RESOURCE: StructSchema = StructSchema {
     name: "DescribeConfigsResource",
     doc: "Element of DescribeConfigsRequest.Resources.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceType",

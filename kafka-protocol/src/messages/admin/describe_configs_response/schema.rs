@@ -20,6 +20,7 @@ static DESCRIBE_CONFIGS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeConfigsResponse",
     doc: "Returns the configuration of resources.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static DESCRIBE_CONFIGS_RESULT: StructSchema = StructSchema {
     name: "DescribeConfigsResult",
     doc: "Element of DescribeConfigsResponse.Results.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -79,6 +81,7 @@ static DESCRIBE_CONFIGS_RESOURCE_RESULT: StructSchema = StructSchema {
     name: "DescribeConfigsResourceResult",
     doc: "Element of DescribeConfigsResult.Configs.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -146,6 +149,7 @@ static DESCRIBE_CONFIGS_SYNONYM: StructSchema = StructSchema {
     name: "DescribeConfigsSynonym",
     doc: "Element of DescribeConfigsResourceResult.Synonyms.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static DESCRIBE_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     name: "DescribeLogDirsRequest",
     doc: "Asks a broker for its log directories and the replicas in them.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topics",
@@ -33,6 +34,7 @@ static DESCRIBABLE_LOG_DIR_TOPIC: StructSchema = StructSchema {
     name: "DescribableLogDirTopic",
     doc: "Element of DescribeLogDirsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),

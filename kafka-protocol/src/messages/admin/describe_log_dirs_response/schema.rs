@@ -20,6 +20,7 @@ static DESCRIBE_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeLogDirsResponse",
     doc: "Reports a broker's log directories with their space and replicas.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -48,6 +49,7 @@ static DESCRIBE_LOG_DIRS_RESULT: StructSchema = StructSchema {
     name: "DescribeLogDirsResult",
     doc: "Element of DescribeLogDirsResponse.Results.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -100,6 +102,7 @@ static DESCRIBE_LOG_DIRS_TOPIC: StructSchema = StructSchema {
     name: "DescribeLogDirsTopic",
     doc: "Element of DescribeLogDirsResult.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -115,6 +118,7 @@ static DESCRIBE_LOG_DIRS_PARTITION: StructSchema = StructSchema {
     name: "DescribeLogDirsPartition",
     doc: "Element of DescribeLogDirsTopic.Partitions.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -20,6 +20,7 @@ static ELECT_LEADERS_REQUEST: StructSchema = StructSchema {
     name: "ElectLeadersRequest",
     doc: "Asks the controller to elect leaders for partitions.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ElectionType",
@@ -49,6 +50,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ElectLeadersRequest.TopicPartitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),

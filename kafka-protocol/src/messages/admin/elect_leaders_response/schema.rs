@@ -18,6 +18,7 @@ static ELECT_LEADERS_RESPONSE: StructSchema = StructSchema {
     name: "ElectLeadersResponse",
     doc: "Reports per partition whether a leader was elected.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -45,6 +46,7 @@ static REPLICA_ELECTION_RESULT: StructSchema = StructSchema {
     name: "ReplicaElectionResult",
     doc: "Element of ElectLeadersResponse.ReplicaElectionResults.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -60,6 +62,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReplicaElectionResult.PartitionResult.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionId",

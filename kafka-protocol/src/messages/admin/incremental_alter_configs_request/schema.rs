@@ -18,6 +18,7 @@ static INCREMENTAL_ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
     name: "IncrementalAlterConfigsRequest",
     doc: "Changes single configurations of resources and leaves the others as they are.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Resources",
@@ -38,6 +39,7 @@ static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
     name: "AlterConfigsResource",
     doc: "Element of IncrementalAlterConfigsRequest.Resources.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ResourceType",
@@ -66,6 +68,7 @@ static ALTERABLE_CONFIG: StructSchema = StructSchema {
     name: "AlterableConfig",
     doc: "Element of AlterConfigsResource.Configs.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

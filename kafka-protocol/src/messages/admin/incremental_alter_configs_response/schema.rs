@@ -18,6 +18,7 @@ static INCREMENTAL_ALTER_CONFIGS_RESPONSE: StructSchema = StructSchema {
     name: "IncrementalAlterConfigsResponse",
     doc: "Reports per resource whether the configuration changes were applied.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static ALTER_CONFIGS_RESOURCE_RESPONSE: StructSchema = StructSchema {
     name: "AlterConfigsResourceResponse",
     doc: "Element of IncrementalAlterConfigsResponse.Responses.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

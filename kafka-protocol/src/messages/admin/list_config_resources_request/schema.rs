@@ -18,6 +18,7 @@ static LIST_CONFIG_RESOURCES_REQUEST: StructSchema = StructSchema {
     name: "ListConfigResourcesRequest",
     doc: "Lists resources that can be configured.",
     min_size: 1,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ResourceTypes",

@@ -20,6 +20,7 @@ static LIST_CONFIG_RESOURCES_RESPONSE: StructSchema = StructSchema {
     name: "ListConfigResourcesResponse",
     doc: "Returns the configurable resources.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -46,6 +47,7 @@ static CONFIG_RESOURCE: StructSchema = StructSchema {
     name: "ConfigResource",
     doc: "Element of ListConfigResourcesResponse.ConfigResources.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceName",

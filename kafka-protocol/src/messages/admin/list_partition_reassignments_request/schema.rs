@@ -20,6 +20,7 @@ static LIST_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
     name: "ListPartitionReassignmentsRequest",
     doc: "Lists the ongoing partition reassignments.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TimeoutMs",
@@ -45,6 +46,7 @@ static LIST_PARTITION_REASSIGNMENTS_TOPICS: StructSchema = StructSchema {
     name: "ListPartitionReassignmentsTopics",
     doc: "Element of ListPartitionReassignmentsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(

@@ -18,6 +18,7 @@ static LIST_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
     name: "ListPartitionReassignmentsResponse",
     doc: "Returns the ongoing partition reassignments.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -51,6 +52,7 @@ static ONGOING_TOPIC_REASSIGNMENT: StructSchema = StructSchema {
     name: "OngoingTopicReassignment",
     doc: "Element of ListPartitionReassignmentsResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -66,6 +68,7 @@ static ONGOING_PARTITION_REASSIGNMENT: StructSchema = StructSchema {
     name: "OngoingPartitionReassignment",
     doc: "Element of OngoingTopicReassignment.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

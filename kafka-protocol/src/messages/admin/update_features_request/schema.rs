@@ -20,6 +20,7 @@ static UPDATE_FEATURES_REQUEST: StructSchema = StructSchema {
     name: "UpdateFeaturesRequest",
     doc: "Changes the finalized levels of cluster features.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "timeoutMs",
@@ -48,6 +49,7 @@ static FEATURE_UPDATE_KEY: StructSchema = StructSchema {
     name: "FeatureUpdateKey",
     doc: "Element of UpdateFeaturesRequest.FeatureUpdates.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Feature",

@@ -18,6 +18,7 @@ static UPDATE_FEATURES_RESPONSE: StructSchema = StructSchema {
     name: "UpdateFeaturesResponse",
     doc: "Reports whether the features were updated.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -53,6 +54,7 @@ static UPDATABLE_FEATURE_RESULT: StructSchema = StructSchema {
     name: "UpdatableFeatureResult",
     doc: "Element of UpdateFeaturesResponse.Results.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Feature", "feature", FieldType::String, "Name of the feature.")
             .map_key(),

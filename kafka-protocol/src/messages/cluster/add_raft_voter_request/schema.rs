@@ -20,6 +20,7 @@ static ADD_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     name: "AddRaftVoterRequest",
     doc: "Asks the KRaft leader to add a voter to the metadata quorum.",
     min_size: 27,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -67,6 +68,7 @@ static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of AddRaftVoterRequest.Listeners.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

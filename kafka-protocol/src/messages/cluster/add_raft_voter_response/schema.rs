@@ -18,6 +18,7 @@ static ADD_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
     name: "AddRaftVoterResponse",
     doc: "Reports whether the voter was added to the metadata quorum.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

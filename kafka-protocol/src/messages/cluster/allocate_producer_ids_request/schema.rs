@@ -20,6 +20,7 @@ static ALLOCATE_PRODUCER_IDS_REQUEST: StructSchema = StructSchema {
     name: "AllocateProducerIdsRequest",
     doc: "Broker's request to the controller for a block of producer ids.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",

@@ -18,6 +18,7 @@ static ALLOCATE_PRODUCER_IDS_RESPONSE: StructSchema = StructSchema {
     name: "AllocateProducerIdsResponse",
     doc: "Grants the broker a block of unused producer ids.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

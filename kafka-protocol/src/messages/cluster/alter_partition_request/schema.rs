@@ -20,6 +20,7 @@ static ALTER_PARTITION_REQUEST: StructSchema = StructSchema {
     name: "AlterPartitionRequest",
     doc: "Leader's proposal to the controller to change the in-sync replicas of partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",
@@ -47,6 +48,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of AlterPartitionRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicId",
@@ -69,6 +71,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -116,6 +119,7 @@ static BROKER_STATE: StructSchema = StructSchema {
     name: "BrokerState",
     doc: "Element of PartitionData.NewIsrWithEpochs.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "BrokerId",

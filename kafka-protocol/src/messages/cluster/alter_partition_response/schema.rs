@@ -18,6 +18,7 @@ static ALTER_PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "AlterPartitionResponse",
     doc: "Controller's verdict on proposed in-sync replica changes.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -44,6 +45,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of AlterPartitionResponse.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicId",
@@ -66,6 +68,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -20,6 +20,7 @@ static ASSIGN_REPLICAS_TO_DIRS_REQUEST: StructSchema = StructSchema {
     name: "AssignReplicasToDirsRequest",
     doc: "Broker's report to the controller of the log directories that hold its replicas.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",
@@ -47,6 +48,7 @@ static DIRECTORY_DATA: StructSchema = StructSchema {
     name: "DirectoryData",
     doc: "Element of AssignReplicasToDirsRequest.Directories.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the log directory."),
         FieldSchema::new(
@@ -62,6 +64,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DirectoryData.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -82,6 +85,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

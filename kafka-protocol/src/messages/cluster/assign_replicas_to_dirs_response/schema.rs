@@ -18,6 +18,7 @@ static ASSIGN_REPLICAS_TO_DIRS_RESPONSE: StructSchema = StructSchema {
     name: "AssignReplicasToDirsResponse",
     doc: "Reports whether the controller recorded the replica-to-directory assignments.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -44,6 +45,7 @@ static DIRECTORY_DATA: StructSchema = StructSchema {
     name: "DirectoryData",
     doc: "Element of AssignReplicasToDirsResponse.Directories.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the log directory."),
         FieldSchema::new(
@@ -59,6 +61,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DirectoryData.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -79,6 +82,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

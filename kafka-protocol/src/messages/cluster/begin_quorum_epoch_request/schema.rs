@@ -20,6 +20,7 @@ static BEGIN_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     name: "BeginQuorumEpochRequest",
     doc: "Announces a newly elected KRaft leader to the voters.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -59,6 +60,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of BeginQuorumEpochRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -79,6 +81,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -113,6 +116,7 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
     name: "LeaderEndpoint",
     doc: "Element of BeginQuorumEpochRequest.LeaderEndpoints.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

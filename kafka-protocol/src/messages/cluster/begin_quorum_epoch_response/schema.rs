@@ -18,6 +18,7 @@ static BEGIN_QUORUM_EPOCH_RESPONSE: StructSchema = StructSchema {
     name: "BeginQuorumEpochResponse",
     doc: "Voter's answer to the announcement of a new KRaft leader.",
     min_size: 4,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -46,6 +47,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of BeginQuorumEpochResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -66,6 +68,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -98,6 +101,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of BeginQuorumEpochResponse.NodeEndpoints.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

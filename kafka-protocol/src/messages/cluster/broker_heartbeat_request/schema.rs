@@ -20,6 +20,7 @@ static BROKER_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     name: "BrokerHeartbeatRequest",
     doc: "Broker's periodic sign of life to the controller.",
     min_size: 23,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
             "BrokerId",

@@ -20,6 +20,7 @@ static BROKER_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     name: "BrokerHeartbeatResponse",
     doc: "Controller's answer to a broker heartbeat.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -20,6 +20,7 @@ static BROKER_REGISTRATION_REQUEST: StructSchema = StructSchema {
     name: "BrokerRegistrationRequest",
     doc: "Registers a starting broker with the controller.",
     min_size: 25,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",
@@ -89,6 +90,7 @@ static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of BrokerRegistrationRequest.Listeners.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -122,6 +124,7 @@ static FEATURE: StructSchema = StructSchema {
     name: "Feature",
     doc: "Element of BrokerRegistrationRequest.Features.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

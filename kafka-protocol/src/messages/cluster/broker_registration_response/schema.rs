@@ -20,6 +20,7 @@ static BROKER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
     name: "BrokerRegistrationResponse",
     doc: "Reports whether the broker was registered and under which epoch.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -18,6 +18,7 @@ static CONTROLLER_REGISTRATION_REQUEST: StructSchema = StructSchema {
     name: "ControllerRegistrationRequest",
     doc: "Registers a controller with the active controller.",
     min_size: 24,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ControllerId",
@@ -56,6 +57,7 @@ static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of ControllerRegistrationRequest.Listeners.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -89,6 +91,7 @@ static FEATURE: StructSchema = StructSchema {
     name: "Feature",
     doc: "Element of ControllerRegistrationRequest.Features.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static CONTROLLER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
     name: "ControllerRegistrationResponse",
     doc: "Reports whether the controller was registered.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -18,6 +18,7 @@ static DESCRIBE_QUORUM_REQUEST: StructSchema = StructSchema {
     name: "DescribeQuorumRequest",
     doc: "Asks for the state of the KRaft metadata quorum.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -32,6 +33,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DescribeQuorumRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -52,6 +54,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -20,6 +20,7 @@ static DESCRIBE_QUORUM_RESPONSE: StructSchema = StructSchema {
     name: "DescribeQuorumResponse",
     doc: "Describes the leader, voters and observers of the KRaft metadata quorum.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -56,6 +57,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DescribeQuorumResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -76,6 +78,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 25,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -135,6 +138,7 @@ static REPLICA_STATE: StructSchema = StructSchema {
     name: "ReplicaState",
     doc: "Element of PartitionData.CurrentVoters, PartitionData.Observers.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ReplicaId",
@@ -180,6 +184,7 @@ static NODE: StructSchema = StructSchema {
     name: "Node",
     doc: "Element of DescribeQuorumResponse.Nodes.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("NodeId", "node_id", FieldType::Int32, "Node id of the voter.")
             .versions(Versions::since(2))
@@ -198,6 +203,7 @@ static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of Node.Listeners.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

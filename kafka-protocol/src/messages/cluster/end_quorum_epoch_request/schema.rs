@@ -20,6 +20,7 @@ static END_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     name: "EndQuorumEpochRequest",
     doc: "Resigning KRaft leader's notice to the voters that its epoch ends.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -50,6 +51,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of EndQuorumEpochRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -70,6 +72,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -112,6 +115,7 @@ static REPLICA_INFO: StructSchema = StructSchema {
     name: "ReplicaInfo",
     doc: "Element of PartitionData.PreferredCandidates.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "CandidateId",
@@ -134,6 +138,7 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
     name: "LeaderEndpoint",
     doc: "Element of EndQuorumEpochRequest.LeaderEndpoints.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static END_QUORUM_EPOCH_RESPONSE: StructSchema = StructSchema {
     name: "EndQuorumEpochResponse",
     doc: "Voter's answer to a resigning KRaft leader.",
     min_size: 4,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -46,6 +47,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of EndQuorumEpochResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -66,6 +68,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -98,6 +101,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of EndQuorumEpochResponse.NodeEndpoints.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

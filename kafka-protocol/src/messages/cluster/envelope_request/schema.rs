@@ -18,6 +18,7 @@ static ENVELOPE_REQUEST: StructSchema = StructSchema {
     name: "EnvelopeRequest",
     doc: "Carries a client request that a broker forwards to the controller.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "RequestData",

@@ -20,6 +20,7 @@ static ENVELOPE_RESPONSE: StructSchema = StructSchema {
     name: "EnvelopeResponse",
     doc: "Carries the controller's response to a forwarded request.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ResponseData",

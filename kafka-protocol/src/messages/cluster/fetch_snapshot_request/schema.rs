@@ -20,6 +20,7 @@ static FETCH_SNAPSHOT_REQUEST: StructSchema = StructSchema {
     name: "FetchSnapshotRequest",
     doc: "Reads a piece of a KRaft metadata snapshot.",
     min_size: 10,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -57,6 +58,7 @@ static TOPIC_SNAPSHOT: StructSchema = StructSchema {
     name: "TopicSnapshot",
     doc: "Element of FetchSnapshotRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -72,6 +74,7 @@ static PARTITION_SNAPSHOT: StructSchema = StructSchema {
     name: "PartitionSnapshot",
     doc: "Element of TopicSnapshot.Partitions.",
     min_size: 30,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "Partition",
@@ -113,6 +116,7 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionSnapshot.SnapshotId.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EndOffset",

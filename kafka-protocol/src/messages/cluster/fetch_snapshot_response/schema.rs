@@ -20,6 +20,7 @@ static FETCH_SNAPSHOT_RESPONSE: StructSchema = StructSchema {
     name: "FetchSnapshotResponse",
     doc: "Returns a piece of a KRaft metadata snapshot.",
     min_size: 8,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -55,6 +56,7 @@ static TOPIC_SNAPSHOT: StructSchema = StructSchema {
     name: "TopicSnapshot",
     doc: "Element of FetchSnapshotResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -70,6 +72,7 @@ static PARTITION_SNAPSHOT: StructSchema = StructSchema {
     name: "PartitionSnapshot",
     doc: "Element of TopicSnapshot.Partitions.",
     min_size: 37,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "Index",
@@ -122,6 +125,7 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionSnapshot.SnapshotId.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EndOffset",
@@ -142,6 +146,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionSnapshot.CurrentLeader.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "LeaderId",
@@ -162,6 +167,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of FetchSnapshotResponse.NodeEndpoints.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

@@ -20,6 +20,7 @@ static QUORUM_STATE_DATA: StructSchema = StructSchema {
     name: "QuorumStateData",
     doc: "File in which a KRaft node keeps its leader, epoch and vote across restarts.",
     min_size: 23,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -78,6 +79,7 @@ static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of QuorumStateData.CurrentVoters.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "VoterId",

@@ -18,6 +18,7 @@ static REMOVE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     name: "RemoveRaftVoterRequest",
     doc: "Asks the KRaft leader to remove a voter from the metadata quorum.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",

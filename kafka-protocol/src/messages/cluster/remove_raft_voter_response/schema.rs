@@ -18,6 +18,7 @@ static REMOVE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
     name: "RemoveRaftVoterResponse",
     doc: "Reports whether the voter was removed from the metadata quorum.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -18,6 +18,7 @@ static UNREGISTER_BROKER_REQUEST: StructSchema = StructSchema {
     name: "UnregisterBrokerRequest",
     doc: "Removes the registration of a broker that no longer runs.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",

@@ -18,6 +18,7 @@ static UNREGISTER_BROKER_RESPONSE: StructSchema = StructSchema {
     name: "UnregisterBrokerResponse",
     doc: "Reports whether the broker was unregistered.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

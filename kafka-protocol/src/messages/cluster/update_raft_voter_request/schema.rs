@@ -18,6 +18,7 @@ static UPDATE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     name: "UpdateRaftVoterRequest",
     doc: "Tells the KRaft leader the current endpoints and versions of a voter.",
     min_size: 32,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -63,6 +64,7 @@ static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of UpdateRaftVoterRequest.Listeners.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -90,6 +92,7 @@ static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
     name: "KRaftVersionFeature",
     doc: "Value of UpdateRaftVoterRequest.KRaftVersionFeature.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MinSupportedVersion",

@@ -20,6 +20,7 @@ static UPDATE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
     name: "UpdateRaftVoterResponse",
     doc: "Reports whether the voter's information was updated.",
     min_size: 7,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -47,6 +48,7 @@ static CURRENT_LEADER: StructSchema = StructSchema {
     name: "CurrentLeader",
     doc: "Value of UpdateRaftVoterResponse.CurrentLeader.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "LeaderId",

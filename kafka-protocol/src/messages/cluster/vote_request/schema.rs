@@ -20,6 +20,7 @@ static VOTE_REQUEST: StructSchema = StructSchema {
     name: "VoteRequest",
     doc: "Asks a KRaft voter for its vote in a leader election.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -51,6 +52,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of VoteRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -71,6 +73,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 25,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -18,6 +18,7 @@ static VOTE_RESPONSE: StructSchema = StructSchema {
     name: "VoteResponse",
     doc: "Voter's answer to a candidate in a KRaft leader election.",
     min_size: 4,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -46,6 +47,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of VoteResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -66,6 +68,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -104,6 +107,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of VoteResponse.NodeEndpoints.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: StructSchema = StructSchema
     name: "ConsumerGroupCurrentMemberAssignmentKey",
     doc: "Key of the record with a consumer group member's current assignment.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

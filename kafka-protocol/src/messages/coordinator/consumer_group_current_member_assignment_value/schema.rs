@@ -18,6 +18,7 @@ static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSche
     name: "ConsumerGroupCurrentMemberAssignmentValue",
     doc: "Current assignment and reconciliation state of a consumer group member.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberEpoch",
@@ -56,6 +57,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ConsumerGroupCurrentMemberAssignmentValue.AssignedPartitions, ConsumerGroupCurrentMemberAssignmentValue.PartitionsPendingRevocation.",
     min_size: 18,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "TopicId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_MEMBER_METADATA_KEY: StructSchema = StructSchema {
     name: "ConsumerGroupMemberMetadataKey",
     doc: "Key of the record with a consumer group member's metadata.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

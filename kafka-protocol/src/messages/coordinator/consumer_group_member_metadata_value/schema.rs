@@ -20,6 +20,7 @@ static CONSUMER_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
     name: "ConsumerGroupMemberMetadataValue",
     doc: "Metadata and subscription of a consumer group member.",
     min_size: 12,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "InstanceId",
@@ -89,6 +90,7 @@ static CLASSIC_MEMBER_METADATA: StructSchema = StructSchema {
     name: "ClassicMemberMetadata",
     doc: "Value of ConsumerGroupMemberMetadataValue.ClassicMemberMetadata.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SessionTimeoutMs",
@@ -109,6 +111,7 @@ static CLASSIC_PROTOCOL: StructSchema = StructSchema {
     name: "ClassicProtocol",
     doc: "Element of ClassicMemberMetadata.SupportedProtocols.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_METADATA_KEY: StructSchema = StructSchema {
     name: "ConsumerGroupMetadataKey",
     doc: "Key of the record with a consumer group's epoch.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

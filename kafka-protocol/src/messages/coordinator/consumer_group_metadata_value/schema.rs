@@ -18,6 +18,7 @@ static CONSUMER_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     name: "ConsumerGroupMetadataValue",
     doc: "Epoch of a consumer group.",
     min_size: 5,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "Epoch",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_PARTITION_METADATA_KEY: StructSchema = StructSchema {
     name: "ConsumerGroupPartitionMetadataKey",
     doc: "Key of the older record with the topic metadata a consumer group depends on.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
     name: "ConsumerGroupPartitionMetadataValue",
     doc: "Topic metadata a consumer group depends on; superseded by MetadataHash in the group's metadata record.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -32,6 +33,7 @@ static TOPIC_METADATA: StructSchema = StructSchema {
     name: "TopicMetadata",
     doc: "Element of ConsumerGroupPartitionMetadataValue.Topics.",
     min_size: 23,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -64,6 +66,7 @@ static PARTITION_METADATA: StructSchema = StructSchema {
     name: "PartitionMetadata",
     doc: "Element of TopicMetadata.PartitionMetadata.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_KEY: StructSchema = StructSchema {
     name: "ConsumerGroupRegularExpressionKey",
     doc: "Key of the record with a resolved regular expression of a consumer group.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE: StructSchema = StructSchema {
     name: "ConsumerGroupRegularExpressionValue",
     doc: "Topics to which a regular expression of a consumer group resolves.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema 
     name: "ConsumerGroupTargetAssignmentMemberKey",
     doc: "Key of the record with a consumer group member's target assignment.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchem
     name: "ConsumerGroupTargetAssignmentMemberValue",
     doc: "Target assignment of a consumer group member.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicPartitions",
@@ -32,6 +33,7 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ConsumerGroupTargetAssignmentMemberValue.TopicPartitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

@@ -18,6 +18,7 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchem
     name: "ConsumerGroupTargetAssignmentMetadataKey",
     doc: "Key of the record with the epoch of a consumer group's target assignment.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

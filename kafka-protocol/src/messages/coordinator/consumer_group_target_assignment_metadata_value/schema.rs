@@ -18,6 +18,7 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSch
     name: "ConsumerGroupTargetAssignmentMetadataValue",
     doc: "Epoch of a consumer group's target assignment.",
     min_size: 5,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "AssignmentEpoch",

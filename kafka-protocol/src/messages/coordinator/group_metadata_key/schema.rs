@@ -18,6 +18,7 @@ static GROUP_METADATA_KEY: StructSchema = StructSchema {
     name: "GroupMetadataKey",
     doc: "Key of the record with a classic group's state.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("group", "group", FieldType::String, "Id of the classic group.")
             .versions(Versions::new(0, 0)),

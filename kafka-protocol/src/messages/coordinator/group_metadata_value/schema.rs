@@ -20,6 +20,7 @@ static GROUP_METADATA_VALUE: StructSchema = StructSchema {
     name: "GroupMetadataValue",
     doc: "State and members of a classic group.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "protocolType",
@@ -69,6 +70,7 @@ static MEMBER_METADATA: StructSchema = StructSchema {
     name: "MemberMetadata",
     doc: "Element of GroupMetadataValue.members.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "memberId",

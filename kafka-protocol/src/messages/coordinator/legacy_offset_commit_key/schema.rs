@@ -18,6 +18,7 @@ static LEGACY_OFFSET_COMMIT_KEY: StructSchema = StructSchema {
     name: "LegacyOffsetCommitKey",
     doc: "Oldest form of the key of a committed offset record.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "group",

@@ -18,6 +18,7 @@ static LEGACY_OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
     name: "LegacyOffsetCommitValue",
     doc: "Oldest form of a committed offset record.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "offset",

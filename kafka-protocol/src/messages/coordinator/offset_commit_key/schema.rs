@@ -18,6 +18,7 @@ static OFFSET_COMMIT_KEY: StructSchema = StructSchema {
     name: "OffsetCommitKey",
     doc: "Key of a committed offset record.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "group",

@@ -20,6 +20,7 @@ static OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
     name: "OffsetCommitValue",
     doc: "Offset a group has committed for a partition.",
     min_size: 18,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "offset",

@@ -18,6 +18,7 @@ static SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: StructSchema = StructSchema {
     name: "ShareGroupCurrentMemberAssignmentKey",
     doc: "Key of the record with a share group member's current assignment.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchema 
     name: "ShareGroupCurrentMemberAssignmentValue",
     doc: "Current assignment of a share group member.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberEpoch",
@@ -50,6 +51,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ShareGroupCurrentMemberAssignmentValue.AssignedPartitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

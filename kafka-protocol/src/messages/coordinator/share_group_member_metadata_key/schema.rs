@@ -18,6 +18,7 @@ static SHARE_GROUP_MEMBER_METADATA_KEY: StructSchema = StructSchema {
     name: "ShareGroupMemberMetadataKey",
     doc: "Key of the record with a share group member's metadata.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
     name: "ShareGroupMemberMetadataValue",
     doc: "Metadata and subscription of a share group member.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "RackId",

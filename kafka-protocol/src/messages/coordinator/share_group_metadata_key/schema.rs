@@ -18,6 +18,7 @@ static SHARE_GROUP_METADATA_KEY: StructSchema = StructSchema {
     name: "ShareGroupMetadataKey",
     doc: "Key of the record with a share group's epoch.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

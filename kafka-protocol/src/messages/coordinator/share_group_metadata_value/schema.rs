@@ -18,6 +18,7 @@ static SHARE_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     name: "ShareGroupMetadataValue",
     doc: "Epoch of a share group.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Epoch",

@@ -18,6 +18,7 @@ static SHARE_GROUP_STATE_PARTITION_METADATA_KEY: StructSchema = StructSchema {
     name: "ShareGroupStatePartitionMetadataKey",
     doc: "Key of the record with the initialization status of a share group's partitions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_STATE_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
     name: "ShareGroupStatePartitionMetadataValue",
     doc: "Partitions of a share group whose persisted state is being created, exists or is being deleted.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "InitializingTopics",
@@ -44,6 +45,7 @@ static TOPIC_PARTITIONS_INFO: StructSchema = StructSchema {
     name: "TopicPartitionsInfo",
     doc: "Element of ShareGroupStatePartitionMetadataValue.InitializingTopics, ShareGroupStatePartitionMetadataValue.InitializedTopics.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("TopicId", "topic_id", FieldType::Uuid, "UUID of the topic."),
         FieldSchema::new(
@@ -65,6 +67,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of ShareGroupStatePartitionMetadataValue.DeletingTopics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema {
     name: "ShareGroupTargetAssignmentMemberKey",
     doc: "Key of the record with a share group member's target assignment.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema {
     name: "ShareGroupTargetAssignmentMemberValue",
     doc: "Target assignment of a share group member.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicPartitions",
@@ -32,6 +33,7 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ShareGroupTargetAssignmentMemberValue.TopicPartitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

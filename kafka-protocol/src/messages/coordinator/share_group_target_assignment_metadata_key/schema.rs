@@ -18,6 +18,7 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchema {
     name: "ShareGroupTargetAssignmentMetadataKey",
     doc: "Key of the record with the epoch of a share group's target assignment.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSchema
     name: "ShareGroupTargetAssignmentMetadataValue",
     doc: "Epoch of a share group's target assignment.",
     min_size: 5,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "AssignmentEpoch",

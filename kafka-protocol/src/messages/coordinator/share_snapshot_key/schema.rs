@@ -18,6 +18,7 @@ static SHARE_SNAPSHOT_KEY: StructSchema = StructSchema {
     name: "ShareSnapshotKey",
     doc: "Key of a complete state record of a share partition in __share_group_state.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

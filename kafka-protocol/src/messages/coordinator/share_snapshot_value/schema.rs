@@ -20,6 +20,7 @@ static SHARE_SNAPSHOT_VALUE: StructSchema = StructSchema {
     name: "ShareSnapshotValue",
     doc: "Complete delivery state of a share partition at one moment.",
     min_size: 38,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "SnapshotEpoch",
@@ -78,6 +79,7 @@ static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of ShareSnapshotValue.StateBatches.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",

@@ -18,6 +18,7 @@ static SHARE_UPDATE_KEY: StructSchema = StructSchema {
     name: "ShareUpdateKey",
     doc: "Key of a state change record of a share partition in __share_group_state.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

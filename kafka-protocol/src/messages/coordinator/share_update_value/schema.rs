@@ -20,6 +20,7 @@ static SHARE_UPDATE_VALUE: StructSchema = StructSchema {
     name: "ShareUpdateValue",
     doc: "Change of a share partition's delivery state since its last snapshot.",
     min_size: 18,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "SnapshotEpoch",
@@ -60,6 +61,7 @@ static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of ShareUpdateValue.StateBatches.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",

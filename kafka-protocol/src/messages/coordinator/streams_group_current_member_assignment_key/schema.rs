@@ -18,6 +18,7 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: StructSchema = StructSchema 
     name: "StreamsGroupCurrentMemberAssignmentKey",
     doc: "Key of the record with a streams group member's current tasks.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchem
     name: "StreamsGroupCurrentMemberAssignmentValue",
     doc: "Current tasks and reconciliation state of a streams group member.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberEpoch",
@@ -80,6 +81,7 @@ static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupCurrentMemberAssignmentValue.ActiveTasks, StreamsGroupCurrentMemberAssignmentValue.StandbyTasks, StreamsGroupCurrentMemberAssignmentValue.WarmupTasks, StreamsGroupCurrentMemberAssignmentValue.ActiveTasksPendingRevocation, StreamsGroupCurrentMemberAssignmentValue.StandbyTasksPendingRevocation, StreamsGroupCurrentMemberAssignmentValue.WarmupTasksPendingRevocation.",
     min_size: 3,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",

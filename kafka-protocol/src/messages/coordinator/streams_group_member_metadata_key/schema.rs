@@ -18,6 +18,7 @@ static STREAMS_GROUP_MEMBER_METADATA_KEY: StructSchema = StructSchema {
     name: "StreamsGroupMemberMetadataKey",
     doc: "Key of the record with a streams group member's metadata.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

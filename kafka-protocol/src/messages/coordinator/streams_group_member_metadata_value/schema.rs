@@ -20,6 +20,7 @@ static STREAMS_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
     name: "StreamsGroupMemberMetadataValue",
     doc: "Metadata of a streams group member.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "InstanceId",
@@ -87,6 +88,7 @@ static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of StreamsGroupMemberMetadataValue.UserEndpoint.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Host",
@@ -107,6 +109,7 @@ static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of StreamsGroupMemberMetadataValue.ClientTags.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Key", "key", FieldType::String, "Name of the client tag."),
         FieldSchema::new("Value", "value", FieldType::String, "Value of the client tag."),

@@ -18,6 +18,7 @@ static STREAMS_GROUP_METADATA_KEY: StructSchema = StructSchema {
     name: "StreamsGroupMetadataKey",
     doc: "Key of the record with a streams group's epoch.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -20,6 +20,7 @@ static STREAMS_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     name: "StreamsGroupMetadataValue",
     doc: "Epoch and topology status of a streams group.",
     min_size: 13,
+    known_tags: 4,
     fields: &[
         FieldSchema::new(
             "Epoch",
@@ -72,6 +73,7 @@ static LAST_ASSIGNMENT_CONFIG: StructSchema = StructSchema {
     name: "LastAssignmentConfig",
     doc: "Element of StreamsGroupMetadataValue.LastAssignmentConfigs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Key",

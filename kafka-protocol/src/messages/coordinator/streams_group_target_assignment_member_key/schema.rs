@@ -18,6 +18,7 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema {
     name: "StreamsGroupTargetAssignmentMemberKey",
     doc: "Key of the record with a streams group member's target tasks.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

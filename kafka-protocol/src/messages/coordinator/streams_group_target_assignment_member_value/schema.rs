@@ -18,6 +18,7 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema
     name: "StreamsGroupTargetAssignmentMemberValue",
     doc: "Target tasks of a streams group member.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ActiveTasks",
@@ -44,6 +45,7 @@ static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupTargetAssignmentMemberValue.ActiveTasks, StreamsGroupTargetAssignmentMemberValue.StandbyTasks, StreamsGroupTargetAssignmentMemberValue.WarmupTasks.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",

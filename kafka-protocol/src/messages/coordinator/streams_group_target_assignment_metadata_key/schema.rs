@@ -18,6 +18,7 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchema
     name: "StreamsGroupTargetAssignmentMetadataKey",
     doc: "Key of the record with the epoch of a streams group's target assignment.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSche
     name: "StreamsGroupTargetAssignmentMetadataValue",
     doc: "Epoch of a streams group's target assignment.",
     min_size: 5,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "AssignmentEpoch",

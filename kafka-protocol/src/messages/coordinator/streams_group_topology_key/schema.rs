@@ -18,6 +18,7 @@ static STREAMS_GROUP_TOPOLOGY_KEY: StructSchema = StructSchema {
     name: "StreamsGroupTopologyKey",
     doc: "Key of the record with a streams group's topology.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",

@@ -18,6 +18,7 @@ static STREAMS_GROUP_TOPOLOGY_VALUE: StructSchema = StructSchema {
     name: "StreamsGroupTopologyValue",
     doc: "Topology of a streams group.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Epoch",
@@ -38,6 +39,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of StreamsGroupTopologyValue.Subtopologies.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -88,6 +90,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -120,6 +123,7 @@ static TOPIC_CONFIG: StructSchema = StructSchema {
     name: "TopicConfig",
     doc: "Element of TopicInfo.TopicConfigs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "key",
@@ -140,6 +144,7 @@ static COPARTITION_GROUP: StructSchema = StructSchema {
     name: "CopartitionGroup",
     doc: "Element of Subtopology.CopartitionGroups.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SourceTopics",

@@ -18,6 +18,7 @@ static TRANSACTION_LOG_KEY: StructSchema = StructSchema {
     name: "TransactionLogKey",
     doc: "Key of the record with a transaction's state.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TransactionalId",

@@ -20,6 +20,7 @@ static TRANSACTION_LOG_VALUE: StructSchema = StructSchema {
     name: "TransactionLogValue",
     doc: "State of a transactional id and its current transaction.",
     min_size: 33,
+    known_tags: 4,
     fields: &[
         FieldSchema::new(
             "ProducerId",
@@ -106,6 +107,7 @@ static PARTITIONS_SCHEMA: StructSchema = StructSchema {
     name: "PartitionsSchema",
     doc: "Element of TransactionLogValue.TransactionPartitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
         FieldSchema::new(

@@ -20,6 +20,7 @@ static API_VERSIONS_REQUEST: StructSchema = StructSchema {
     name: "ApiVersionsRequest",
     doc: "Asks which APIs, API versions and features the node supports.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ClientSoftwareName",

@@ -20,6 +20,7 @@ static API_VERSIONS_RESPONSE: StructSchema = StructSchema {
     name: "ApiVersionsResponse",
     doc: "Lists the APIs, API versions and features the node supports.",
     min_size: 6,
+    known_tags: 4,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -85,6 +86,7 @@ static API_VERSION: StructSchema = StructSchema {
     name: "ApiVersion",
     doc: "Element of ApiVersionsResponse.ApiKeys.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ApiKey",
@@ -112,6 +114,7 @@ static SUPPORTED_FEATURE_KEY: StructSchema = StructSchema {
     name: "SupportedFeatureKey",
     doc: "Element of ApiVersionsResponse.SupportedFeatures.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -142,6 +145,7 @@ static FINALIZED_FEATURE_KEY: StructSchema = StructSchema {
     name: "FinalizedFeatureKey",
     doc: "Element of ApiVersionsResponse.FinalizedFeatures.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -20,6 +20,7 @@ static DESCRIBE_TOPIC_PARTITIONS_REQUEST: StructSchema = StructSchema {
     name: "DescribeTopicPartitionsRequest",
     doc: "Asks for the description of topics and their partitions, page by page.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -49,6 +50,7 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
     name: "TopicRequest",
     doc: "Element of DescribeTopicPartitionsRequest.Topics.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -63,6 +65,7 @@ static CURSOR: StructSchema = StructSchema {
     name: "Cursor",
     doc: "Value of DescribeTopicPartitionsRequest.Cursor.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

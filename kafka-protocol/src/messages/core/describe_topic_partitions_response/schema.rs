@@ -20,6 +20,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeTopicPartitionsResponse",
     doc: "Describes topics and their partitions, one page at a time.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -51,6 +52,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "DescribeTopicPartitionsResponseTopic",
     doc: "Element of DescribeTopicPartitionsResponse.Topics.",
     min_size: 26,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -102,6 +104,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION: StructSchema = StructSchema
     name: "DescribeTopicPartitionsResponsePartition",
     doc: "Element of DescribeTopicPartitionsResponseTopic.Partitions.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -171,6 +174,7 @@ static CURSOR: StructSchema = StructSchema {
     name: "Cursor",
     doc: "Value of DescribeTopicPartitionsResponse.NextCursor.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

@@ -20,6 +20,7 @@ static FETCH_REQUEST: StructSchema = StructSchema {
     name: "FetchRequest",
     doc: "Reads records from partitions, for a consumer or a follower replica.",
     min_size: 21,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
                 "ClusterId",
@@ -122,6 +123,7 @@ static REPLICA_STATE: StructSchema = StructSchema {
     name: "ReplicaState",
     doc: "Value of FetchRequest.ReplicaState.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ReplicaId",
@@ -146,6 +148,7 @@ static FETCH_TOPIC: StructSchema = StructSchema {
     name: "FetchTopic",
     doc: "Element of FetchRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topic",
@@ -176,6 +179,7 @@ static FETCH_PARTITION: StructSchema = StructSchema {
     name: "FetchPartition",
     doc: "Element of FetchTopic.Partitions.",
     min_size: 16,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
             "Partition",
@@ -247,6 +251,7 @@ static FORGOTTEN_TOPIC: StructSchema = StructSchema {
     name: "ForgottenTopic",
     doc: "Element of FetchRequest.ForgottenTopicsData.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topic",

@@ -20,6 +20,7 @@ static FETCH_RESPONSE: StructSchema = StructSchema {
     name: "FetchResponse",
     doc: "Returns records of partitions.",
     min_size: 8,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -65,6 +66,7 @@ static FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "FetchableTopicResponse",
     doc: "Element of FetchResponse.Responses.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topic",
@@ -95,6 +97,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of FetchableTopicResponse.Partitions.",
     min_size: 30,
+    known_tags: 3,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -188,6 +191,7 @@ static EPOCH_END_OFFSET: StructSchema = StructSchema {
     name: "EpochEndOffset",
     doc: "Value of PartitionData.DivergingEpoch.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Epoch",
@@ -212,6 +216,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "LeaderId",
@@ -236,6 +241,7 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionData.SnapshotId.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "EndOffset",
@@ -258,6 +264,7 @@ static ABORTED_TRANSACTION: StructSchema = StructSchema {
     name: "AbortedTransaction",
     doc: "Element of PartitionData.AbortedTransactions.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ProducerId",
@@ -280,6 +287,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of FetchResponse.NodeEndpoints.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

@@ -18,6 +18,7 @@ static FIND_COORDINATOR_REQUEST: StructSchema = StructSchema {
     name: "FindCoordinatorRequest",
     doc: "Asks which broker coordinates a group, transactional id or share partition.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Key",

@@ -18,6 +18,7 @@ static FIND_COORDINATOR_RESPONSE: StructSchema = StructSchema {
     name: "FindCoordinatorResponse",
     doc: "Names the broker that coordinates each key.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -78,6 +79,7 @@ static COORDINATOR: StructSchema = StructSchema {
     name: "Coordinator",
     doc: "Element of FindCoordinatorResponse.Coordinators.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Key",

@@ -18,6 +18,7 @@ static GET_TELEMETRY_SUBSCRIPTIONS_REQUEST: StructSchema = StructSchema {
     name: "GetTelemetrySubscriptionsRequest",
     doc: "Asks the broker which client metrics the client should push.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ClientInstanceId",

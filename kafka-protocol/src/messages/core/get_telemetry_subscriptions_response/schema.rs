@@ -18,6 +18,7 @@ static GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE: StructSchema = StructSchema {
     name: "GetTelemetrySubscriptionsResponse",
     doc: "Tells the client which metrics to push, how and how often.",
     min_size: 38,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

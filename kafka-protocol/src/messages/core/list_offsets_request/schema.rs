@@ -20,6 +20,7 @@ static LIST_OFFSETS_REQUEST: StructSchema = StructSchema {
     name: "ListOffsetsRequest",
     doc: "Looks up offsets of partitions by timestamp or special position.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ReplicaId",
@@ -55,6 +56,7 @@ static LIST_OFFSETS_TOPIC: StructSchema = StructSchema {
     name: "ListOffsetsTopic",
     doc: "Element of ListOffsetsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -70,6 +72,7 @@ static LIST_OFFSETS_PARTITION: StructSchema = StructSchema {
     name: "ListOffsetsPartition",
     doc: "Element of ListOffsetsTopic.Partitions.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

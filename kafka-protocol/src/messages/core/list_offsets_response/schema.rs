@@ -20,6 +20,7 @@ static LIST_OFFSETS_RESPONSE: StructSchema = StructSchema {
     name: "ListOffsetsResponse",
     doc: "Returns the offsets found for timestamps or special positions.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static LIST_OFFSETS_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ListOffsetsTopicResponse",
     doc: "Element of ListOffsetsResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -57,6 +59,7 @@ static LIST_OFFSETS_PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "ListOffsetsPartitionResponse",
     doc: "Element of ListOffsetsTopicResponse.Partitions.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

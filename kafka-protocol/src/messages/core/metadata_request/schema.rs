@@ -20,6 +20,7 @@ static METADATA_REQUEST: StructSchema = StructSchema {
     name: "MetadataRequest",
     doc: "Asks for the cluster's brokers and the leaders of topic partitions.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Topics",
@@ -57,6 +58,7 @@ static METADATA_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "MetadataRequestTopic",
     doc: "Element of MetadataRequest.Topics.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicId",

@@ -20,6 +20,7 @@ static METADATA_RESPONSE: StructSchema = StructSchema {
     name: "MetadataResponse",
     doc: "Describes the cluster's brokers and the leaders and replicas of topic partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -83,6 +84,7 @@ static METADATA_RESPONSE_BROKER: StructSchema = StructSchema {
     name: "MetadataResponseBroker",
     doc: "Element of MetadataResponse.Brokers.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("NodeId", "node_id", FieldType::Int32, "Node id of the broker.")
             .map_key(),
@@ -110,6 +112,7 @@ static METADATA_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "MetadataResponseTopic",
     doc: "Element of MetadataResponse.Topics.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -162,6 +165,7 @@ static METADATA_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "MetadataResponsePartition",
     doc: "Element of MetadataResponseTopic.Partitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

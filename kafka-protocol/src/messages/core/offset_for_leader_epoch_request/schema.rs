@@ -20,6 +20,7 @@ static OFFSET_FOR_LEADER_EPOCH_REQUEST: StructSchema = StructSchema {
     name: "OffsetForLeaderEpochRequest",
     doc: "Asks for the end offset of leader epochs, to detect log truncation.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ReplicaId",
@@ -43,6 +44,7 @@ static OFFSET_FOR_LEADER_TOPIC: StructSchema = StructSchema {
     name: "OffsetForLeaderTopic",
     doc: "Element of OffsetForLeaderEpochRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -59,6 +61,7 @@ static OFFSET_FOR_LEADER_PARTITION: StructSchema = StructSchema {
     name: "OffsetForLeaderPartition",
     doc: "Element of OffsetForLeaderTopic.Partitions.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -20,6 +20,7 @@ static OFFSET_FOR_LEADER_EPOCH_RESPONSE: StructSchema = StructSchema {
     name: "OffsetForLeaderEpochResponse",
     doc: "Returns the end offset of leader epochs.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static OFFSET_FOR_LEADER_TOPIC_RESULT: StructSchema = StructSchema {
     name: "OffsetForLeaderTopicResult",
     doc: "Element of OffsetForLeaderEpochResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -58,6 +60,7 @@ static EPOCH_END_OFFSET: StructSchema = StructSchema {
     name: "EpochEndOffset",
     doc: "Element of OffsetForLeaderTopicResult.Partitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

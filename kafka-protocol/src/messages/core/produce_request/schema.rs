@@ -20,6 +20,7 @@ static PRODUCE_REQUEST: StructSchema = StructSchema {
     name: "ProduceRequest",
     doc: "Appends record batches to partitions.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TransactionalId",
@@ -55,6 +56,7 @@ static TOPIC_PRODUCE_DATA: StructSchema = StructSchema {
     name: "TopicProduceData",
     doc: "Element of ProduceRequest.TopicData.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -87,6 +89,7 @@ static PARTITION_PRODUCE_DATA: StructSchema = StructSchema {
     name: "PartitionProduceData",
     doc: "Element of TopicProduceData.PartitionData.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Index",

@@ -20,6 +20,7 @@ static PRODUCE_RESPONSE: StructSchema = StructSchema {
     name: "ProduceResponse",
     doc: "Reports per partition whether its records were appended and at which offset.",
     min_size: 6,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "Responses",
@@ -50,6 +51,7 @@ static TOPIC_PRODUCE_RESPONSE: StructSchema = StructSchema {
     name: "TopicProduceResponse",
     doc: "Element of ProduceResponse.Responses.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -82,6 +84,7 @@ static PARTITION_PRODUCE_RESPONSE: StructSchema = StructSchema {
     name: "PartitionProduceResponse",
     doc: "Element of TopicProduceResponse.PartitionResponses.",
     min_size: 22,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "Index",
@@ -152,6 +155,7 @@ static BATCH_INDEX_AND_ERROR_MESSAGE: StructSchema = StructSchema {
     name: "BatchIndexAndErrorMessage",
     doc: "Element of PartitionProduceResponse.RecordErrors.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "BatchIndex",
@@ -176,6 +180,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionProduceResponse.CurrentLeader.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "LeaderId",
@@ -200,6 +205,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ProduceResponse.NodeEndpoints.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

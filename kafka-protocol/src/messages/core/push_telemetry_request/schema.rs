@@ -18,6 +18,7 @@ static PUSH_TELEMETRY_REQUEST: StructSchema = StructSchema {
     name: "PushTelemetryRequest",
     doc: "Pushes client metrics to the broker.",
     min_size: 24,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ClientInstanceId",

@@ -18,6 +18,7 @@ static PUSH_TELEMETRY_RESPONSE: StructSchema = StructSchema {
     name: "PushTelemetryResponse",
     doc: "Reports whether the pushed metrics were accepted.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -18,6 +18,7 @@ static REQUEST_HEADER: StructSchema = StructSchema {
     name: "RequestHeader",
     doc: "Header in front of every request.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "RequestApiKey",

@@ -18,6 +18,7 @@ static RESPONSE_HEADER: StructSchema = StructSchema {
     name: "ResponseHeader",
     doc: "Header in front of every response.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "CorrelationId",

@@ -18,6 +18,7 @@ static SASL_AUTHENTICATE_REQUEST: StructSchema = StructSchema {
     name: "SaslAuthenticateRequest",
     doc: "Carries one SASL token from the client to the broker.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "AuthBytes",

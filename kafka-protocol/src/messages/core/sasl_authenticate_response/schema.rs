@@ -18,6 +18,7 @@ static SASL_AUTHENTICATE_RESPONSE: StructSchema = StructSchema {
     name: "SaslAuthenticateResponse",
     doc: "Carries one SASL token from the broker to the client.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

@@ -18,6 +18,7 @@ static SASL_HANDSHAKE_REQUEST: StructSchema = StructSchema {
     name: "SaslHandshakeRequest",
     doc: "Chooses the SASL mechanism for the connection.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Mechanism",

@@ -18,6 +18,7 @@ static SASL_HANDSHAKE_RESPONSE: StructSchema = StructSchema {
     name: "SaslHandshakeResponse",
     doc: "Reports whether the broker accepts the SASL mechanism.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

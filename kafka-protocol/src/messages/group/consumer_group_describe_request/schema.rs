@@ -18,6 +18,7 @@ static CONSUMER_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     name: "ConsumerGroupDescribeRequest",
     doc: "Asks for the description of consumer groups that use the consumer (KIP-848) protocol.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupIds",

@@ -20,6 +20,7 @@ static CONSUMER_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     name: "ConsumerGroupHeartbeatRequest",
     doc: "Joins, keeps alive or leaves a consumer group under the consumer (KIP-848) protocol.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -102,6 +103,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ConsumerGroupHeartbeatRequest.TopicPartitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

@@ -20,6 +20,7 @@ static CONSUMER_PROTOCOL_ASSIGNMENT: StructSchema = StructSchema {
     name: "ConsumerProtocolAssignment",
     doc: "Assignment a classic consumer group leader hands to a member, embedded in SyncGroup.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "AssignedPartitions",
@@ -42,6 +43,7 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ConsumerProtocolAssignment.AssignedPartitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),

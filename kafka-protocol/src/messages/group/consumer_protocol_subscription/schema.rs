@@ -20,6 +20,7 @@ static CONSUMER_PROTOCOL_SUBSCRIPTION: StructSchema = StructSchema {
     name: "ConsumerProtocolSubscription",
     doc: "Subscription a classic consumer sends on joining its group, embedded in JoinGroup.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -69,6 +70,7 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ConsumerProtocolSubscription.OwnedPartitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .versions(Versions::since(1))

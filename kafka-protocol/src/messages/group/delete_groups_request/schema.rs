@@ -18,6 +18,7 @@ static DELETE_GROUPS_REQUEST: StructSchema = StructSchema {
     name: "DeleteGroupsRequest",
     doc: "Deletes groups together with their committed offsets.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupsNames",

@@ -20,6 +20,7 @@ static DELETE_GROUPS_RESPONSE: StructSchema = StructSchema {
     name: "DeleteGroupsResponse",
     doc: "Reports per group whether it was deleted.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static DELETABLE_GROUP_RESULT: StructSchema = StructSchema {
     name: "DeletableGroupResult",
     doc: "Element of DeleteGroupsResponse.Results.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group.")
             .map_key(),

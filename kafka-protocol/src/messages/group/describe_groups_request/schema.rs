@@ -18,6 +18,7 @@ static DESCRIBE_GROUPS_REQUEST: StructSchema = StructSchema {
     name: "DescribeGroupsRequest",
     doc: "Asks for the description of classic groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Groups",

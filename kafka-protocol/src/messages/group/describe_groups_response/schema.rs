@@ -20,6 +20,7 @@ static DESCRIBE_GROUPS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeGroupsResponse",
     doc: "Describes classic groups with their members and assignments.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of DescribeGroupsResponse.Groups.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -103,6 +105,7 @@ static DESCRIBED_GROUP_MEMBER: StructSchema = StructSchema {
     name: "DescribedGroupMember",
     doc: "Element of DescribedGroup.Members.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberId",

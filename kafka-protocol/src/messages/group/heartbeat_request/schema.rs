@@ -20,6 +20,7 @@ static HEARTBEAT_REQUEST: StructSchema = StructSchema {
     name: "HeartbeatRequest",
     doc: "Keeps a member of a classic group alive.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
         FieldSchema::new(

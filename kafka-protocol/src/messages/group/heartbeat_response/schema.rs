@@ -18,6 +18,7 @@ static HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     name: "HeartbeatResponse",
     doc: "Confirms the heartbeat or tells the member to rejoin.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",

@@ -20,6 +20,7 @@ static JOIN_GROUP_REQUEST: StructSchema = StructSchema {
     name: "JoinGroupRequest",
     doc: "Joins a classic group or rejoins it for a rebalance.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -86,6 +87,7 @@ static JOIN_GROUP_REQUEST_PROTOCOL: StructSchema = StructSchema {
     name: "JoinGroupRequestProtocol",
     doc: "Element of JoinGroupRequest.Protocols.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

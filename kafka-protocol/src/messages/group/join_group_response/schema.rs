@@ -20,6 +20,7 @@ static JOIN_GROUP_RESPONSE: StructSchema = StructSchema {
     name: "JoinGroupResponse",
     doc: "Returns the group generation and, to the leader, all members.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -91,6 +92,7 @@ static JOIN_GROUP_RESPONSE_MEMBER: StructSchema = StructSchema {
     name: "JoinGroupResponseMember",
     doc: "Element of JoinGroupResponse.Members.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberId",

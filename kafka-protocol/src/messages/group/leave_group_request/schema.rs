@@ -20,6 +20,7 @@ static LEAVE_GROUP_REQUEST: StructSchema = StructSchema {
     name: "LeaveGroupRequest",
     doc: "Removes members from a classic group.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -48,6 +49,7 @@ static MEMBER_IDENTITY: StructSchema = StructSchema {
     name: "MemberIdentity",
     doc: "Element of LeaveGroupRequest.Members.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "MemberId",

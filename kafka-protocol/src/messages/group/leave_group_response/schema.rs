@@ -18,6 +18,7 @@ static LEAVE_GROUP_RESPONSE: StructSchema = StructSchema {
     name: "LeaveGroupResponse",
     doc: "Reports whether the members were removed from the group.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -47,6 +48,7 @@ static MEMBER_RESPONSE: StructSchema = StructSchema {
     name: "MemberResponse",
     doc: "Element of LeaveGroupResponse.Members.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "MemberId",

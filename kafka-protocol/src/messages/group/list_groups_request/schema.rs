@@ -18,6 +18,7 @@ static LIST_GROUPS_REQUEST: StructSchema = StructSchema {
     name: "ListGroupsRequest",
     doc: "Lists the groups the broker coordinates.",
     min_size: 0,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "StatesFilter",

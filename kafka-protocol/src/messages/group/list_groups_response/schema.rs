@@ -18,6 +18,7 @@ static LIST_GROUPS_RESPONSE: StructSchema = StructSchema {
     name: "ListGroupsResponse",
     doc: "Returns the groups the broker coordinates.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -46,6 +47,7 @@ static LISTED_GROUP: StructSchema = StructSchema {
     name: "ListedGroup",
     doc: "Element of ListGroupsResponse.Groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
         FieldSchema::new(

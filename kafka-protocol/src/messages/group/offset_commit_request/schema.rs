@@ -20,6 +20,7 @@ static OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
     name: "OffsetCommitRequest",
     doc: "Commits consumed offsets for a group.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -75,6 +76,7 @@ static OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetCommitRequestTopic",
     doc: "Element of OffsetCommitRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -105,6 +107,7 @@ static OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "OffsetCommitRequestPartition",
     doc: "Element of OffsetCommitRequestTopic.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -18,6 +18,7 @@ static OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
     name: "OffsetCommitResponse",
     doc: "Reports per partition whether its offset was committed.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetCommitResponseTopic",
     doc: "Element of OffsetCommitResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -70,6 +72,7 @@ static OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetCommitResponsePartition",
     doc: "Element of OffsetCommitResponseTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

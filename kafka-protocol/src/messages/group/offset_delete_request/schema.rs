@@ -18,6 +18,7 @@ static OFFSET_DELETE_REQUEST: StructSchema = StructSchema {
     name: "OffsetDeleteRequest",
     doc: "Deletes committed offsets of a group.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -38,6 +39,7 @@ static OFFSET_DELETE_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetDeleteRequestTopic",
     doc: "Element of OffsetDeleteRequest.Topics.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -54,6 +56,7 @@ static OFFSET_DELETE_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "OffsetDeleteRequestPartition",
     doc: "Element of OffsetDeleteRequestTopic.Partitions.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -18,6 +18,7 @@ static OFFSET_DELETE_RESPONSE: StructSchema = StructSchema {
     name: "OffsetDeleteResponse",
     doc: "Reports per partition whether its committed offset was deleted.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -45,6 +46,7 @@ static OFFSET_DELETE_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetDeleteResponseTopic",
     doc: "Element of OffsetDeleteResponse.Topics.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -61,6 +63,7 @@ static OFFSET_DELETE_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetDeleteResponsePartition",
     doc: "Element of OffsetDeleteResponseTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",

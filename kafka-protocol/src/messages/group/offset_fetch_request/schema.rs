@@ -20,6 +20,7 @@ static OFFSET_FETCH_REQUEST: StructSchema = StructSchema {
     name: "OffsetFetchRequest",
     doc: "Asks for the committed offsets of groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",
@@ -57,6 +58,7 @@ static OFFSET_FETCH_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetFetchRequestTopic",
     doc: "Element of OffsetFetchRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -79,6 +81,7 @@ static OFFSET_FETCH_REQUEST_GROUP: StructSchema = StructSchema {
     name: "OffsetFetchRequestGroup",
     doc: "Element of OffsetFetchRequest.Groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group.")
             .versions(Versions::since(8)),
@@ -116,6 +119,7 @@ static OFFSET_FETCH_REQUEST_TOPICS: StructSchema = StructSchema {
     name: "OffsetFetchRequestTopics",
     doc: "Element of OffsetFetchRequestGroup.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -20,6 +20,7 @@ static OFFSET_FETCH_RESPONSE: StructSchema = StructSchema {
     name: "OffsetFetchResponse",
     doc: "Returns the committed offsets of groups.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",
@@ -58,6 +59,7 @@ static OFFSET_FETCH_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetFetchResponseTopic",
     doc: "Element of OffsetFetchResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -80,6 +82,7 @@ static OFFSET_FETCH_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetFetchResponsePartition",
     doc: "Element of OffsetFetchResponseTopic.Partitions.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",
@@ -126,6 +129,7 @@ static OFFSET_FETCH_RESPONSE_GROUP: StructSchema = StructSchema {
     name: "OffsetFetchResponseGroup",
     doc: "Element of OffsetFetchResponse.Groups.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group.")
             .versions(Versions::since(8)),
@@ -150,6 +154,7 @@ static OFFSET_FETCH_RESPONSE_TOPICS: StructSchema = StructSchema {
     name: "OffsetFetchResponseTopics",
     doc: "Element of OffsetFetchResponseGroup.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -181,6 +186,7 @@ static OFFSET_FETCH_RESPONSE_PARTITIONS: StructSchema = StructSchema {
     name: "OffsetFetchResponsePartitions",
     doc: "Element of OffsetFetchResponseTopics.Partitions.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",

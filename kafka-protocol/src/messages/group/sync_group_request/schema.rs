@@ -20,6 +20,7 @@ static SYNC_GROUP_REQUEST: StructSchema = StructSchema {
     name: "SyncGroupRequest",
     doc: "Completes a rebalance of a classic group; the leader sends the assignments with it.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
         FieldSchema::new(
@@ -76,6 +77,7 @@ static SYNC_GROUP_REQUEST_ASSIGNMENT: StructSchema = StructSchema {
     name: "SyncGroupRequestAssignment",
     doc: "Element of SyncGroupRequest.Assignments.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberId",

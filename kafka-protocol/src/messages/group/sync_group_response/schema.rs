@@ -20,6 +20,7 @@ static SYNC_GROUP_RESPONSE: StructSchema = StructSchema {
     name: "SyncGroupResponse",
     doc: "Returns the member's assignment for the new generation.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",

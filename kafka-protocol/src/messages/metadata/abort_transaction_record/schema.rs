@@ -20,6 +20,7 @@ static ABORT_TRANSACTION_RECORD: StructSchema = StructSchema {
     name: "AbortTransactionRecord",
     doc: "Ends a metadata transaction and discards the records written in it.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "Reason",

@@ -18,6 +18,7 @@ static ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     name: "AccessControlEntryRecord",
     doc: "Adds an ACL.",
     min_size: 24,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID that identifies the ACL."),
         FieldSchema::new(

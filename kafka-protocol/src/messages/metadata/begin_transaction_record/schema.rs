@@ -20,6 +20,7 @@ static BEGIN_TRANSACTION_RECORD: StructSchema = StructSchema {
     name: "BeginTransactionRecord",
     doc: "Starts a metadata transaction, whose records take effect together.",
     min_size: 1,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -20,6 +20,7 @@ static BROKER_REGISTRATION_CHANGE_RECORD: StructSchema = StructSchema {
     name: "BrokerRegistrationChangeRecord",
     doc: "Changes single properties of a broker's registration.",
     min_size: 13,
+    known_tags: 4,
     fields: &[
         FieldSchema::new(
             "BrokerId",

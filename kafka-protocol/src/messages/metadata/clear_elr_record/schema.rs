@@ -18,6 +18,7 @@ static CLEAR_ELR_RECORD: StructSchema = StructSchema {
     name: "ClearElrRecord",
     doc: "Clears the eligible leader replicas of one topic or of all topics.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

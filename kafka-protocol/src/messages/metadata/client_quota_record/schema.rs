@@ -18,6 +18,7 @@ static CLIENT_QUOTA_RECORD: StructSchema = StructSchema {
     name: "ClientQuotaRecord",
     doc: "Sets or removes one client quota.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Entity",
@@ -50,6 +51,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of ClientQuotaRecord.Entity.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "EntityType",

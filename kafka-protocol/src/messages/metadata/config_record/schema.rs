@@ -18,6 +18,7 @@ static CONFIG_RECORD: StructSchema = StructSchema {
     name: "ConfigRecord",
     doc: "Sets or removes one dynamic configuration of a resource.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceType",

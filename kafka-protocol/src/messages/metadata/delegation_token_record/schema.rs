@@ -18,6 +18,7 @@ static DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
     name: "DelegationTokenRecord",
     doc: "Adds a delegation token or changes its expiry time.",
     min_size: 29,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Owner",

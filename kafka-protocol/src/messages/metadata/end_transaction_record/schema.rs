@@ -18,5 +18,6 @@ static END_TRANSACTION_RECORD: StructSchema = StructSchema {
     name: "EndTransactionRecord",
     doc: "Ends a metadata transaction and makes its records take effect.",
     min_size: 1,
+    known_tags: 0,
     fields: &[],
 };

@@ -18,6 +18,7 @@ static FEATURE_LEVEL_RECORD: StructSchema = StructSchema {
     name: "FeatureLevelRecord",
     doc: "Sets the finalized level of a cluster feature.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",

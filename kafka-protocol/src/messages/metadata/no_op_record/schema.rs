@@ -18,5 +18,6 @@ static NO_OP_RECORD: StructSchema = StructSchema {
     name: "NoOpRecord",
     doc: "Changes nothing; it lets the metadata log advance at regular intervals.",
     min_size: 1,
+    known_tags: 0,
     fields: &[],
 };

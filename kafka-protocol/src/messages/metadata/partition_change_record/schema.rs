@@ -20,6 +20,7 @@ static PARTITION_CHANGE_RECORD: StructSchema = StructSchema {
     name: "PartitionChangeRecord",
     doc: "Changes the state of a partition; fields at their default leave it unchanged.",
     min_size: 21,
+    known_tags: 9,
     fields: &[
         FieldSchema::new(
                 "PartitionId",

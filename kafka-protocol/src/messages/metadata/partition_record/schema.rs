@@ -20,6 +20,7 @@ static PARTITION_RECORD: StructSchema = StructSchema {
     name: "PartitionRecord",
     doc: "Complete state of a partition, written when it is created or in a snapshot.",
     min_size: 37,
+    known_tags: 3,
     fields: &[
         FieldSchema::new(
                 "PartitionId",

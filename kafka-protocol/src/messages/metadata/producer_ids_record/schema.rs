@@ -20,6 +20,7 @@ static PRODUCER_IDS_RECORD: StructSchema = StructSchema {
     name: "ProducerIdsRecord",
     doc: "Records that a block of producer ids was handed out.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",

@@ -20,6 +20,7 @@ static REGISTER_BROKER_RECORD: StructSchema = StructSchema {
     name: "RegisterBrokerRecord",
     doc: "Registers a broker.",
     min_size: 33,
+    known_tags: 2,
     fields: &[
         FieldSchema::new(
             "BrokerId",
@@ -104,6 +105,7 @@ static BROKER_ENDPOINT: StructSchema = StructSchema {
     name: "BrokerEndpoint",
     doc: "Element of RegisterBrokerRecord.EndPoints.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -137,6 +139,7 @@ static BROKER_FEATURE: StructSchema = StructSchema {
     name: "BrokerFeature",
     doc: "Element of RegisterBrokerRecord.Features.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static REGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
     name: "RegisterControllerRecord",
     doc: "Registers a controller.",
     min_size: 24,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ControllerId",
@@ -56,6 +57,7 @@ static CONTROLLER_ENDPOINT: StructSchema = StructSchema {
     name: "ControllerEndpoint",
     doc: "Element of RegisterControllerRecord.EndPoints.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -89,6 +91,7 @@ static CONTROLLER_FEATURE: StructSchema = StructSchema {
     name: "ControllerFeature",
     doc: "Element of RegisterControllerRecord.Features.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",

@@ -18,6 +18,7 @@ static REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     name: "RemoveAccessControlEntryRecord",
     doc: "Removes an ACL.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the ACL to remove."),
     ],

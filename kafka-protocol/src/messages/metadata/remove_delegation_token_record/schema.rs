@@ -18,6 +18,7 @@ static REMOVE_DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
     name: "RemoveDelegationTokenRecord",
     doc: "Removes a delegation token.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TokenId",

@@ -18,6 +18,7 @@ static REMOVE_TOPIC_RECORD: StructSchema = StructSchema {
     name: "RemoveTopicRecord",
     doc: "Deletes a topic with all its partitions.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

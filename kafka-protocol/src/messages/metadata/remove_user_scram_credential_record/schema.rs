@@ -18,6 +18,7 @@ static REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
     name: "RemoveUserScramCredentialRecord",
     doc: "Removes a SCRAM credential of a user.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
         FieldSchema::new(

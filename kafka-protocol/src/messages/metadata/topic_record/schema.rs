@@ -18,6 +18,7 @@ static TOPIC_RECORD: StructSchema = StructSchema {
     name: "TopicRecord",
     doc: "Creates a topic.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the new topic."),
         FieldSchema::new(

@@ -18,6 +18,7 @@ static UNFENCE_BROKER_RECORD: StructSchema = StructSchema {
     name: "UnfenceBrokerRecord",
     doc: "Unfences a broker; superseded by BrokerRegistrationChangeRecord.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Id",

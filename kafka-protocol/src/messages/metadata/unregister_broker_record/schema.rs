@@ -18,6 +18,7 @@ static UNREGISTER_BROKER_RECORD: StructSchema = StructSchema {
     name: "UnregisterBrokerRecord",
     doc: "Removes the registration of a broker.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "BrokerId",

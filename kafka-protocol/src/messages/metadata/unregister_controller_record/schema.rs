@@ -18,6 +18,7 @@ static UNREGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
     name: "UnregisterControllerRecord",
     doc: "Removes the registration of a controller.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ControllerId",

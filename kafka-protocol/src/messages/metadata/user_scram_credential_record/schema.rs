@@ -18,6 +18,7 @@ static USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
     name: "UserScramCredentialRecord",
     doc: "Sets a SCRAM credential of a user.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
         FieldSchema::new(

@@ -18,6 +18,7 @@ static ZK_MIGRATION_STATE_RECORD: StructSchema = StructSchema {
     name: "ZkMigrationStateRecord",
     doc: "Records the state of the migration from ZooKeeper to KRaft.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ZkMigrationState",

@@ -18,6 +18,7 @@ static ABORTED_TXN: StructSchema = StructSchema {
     name: "AbortedTxn",
     doc: "Entry of a log segment's transaction index, recording one aborted transaction.",
     min_size: 32,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ProducerId",

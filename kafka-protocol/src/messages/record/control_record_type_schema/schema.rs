@@ -18,6 +18,7 @@ static CONTROL_RECORD_TYPE_SCHEMA: StructSchema = StructSchema {
     name: "ControlRecordTypeSchema",
     doc: "Key of a control record, telling which kind of control record it is.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Type",

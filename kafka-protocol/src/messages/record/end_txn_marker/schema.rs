@@ -18,6 +18,7 @@ static END_TXN_MARKER: StructSchema = StructSchema {
     name: "EndTxnMarker",
     doc: "Value of the control record that ends a transaction in a partition.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "CoordinatorEpoch",

@@ -18,6 +18,7 @@ static KRAFT_VERSION_RECORD: StructSchema = StructSchema {
     name: "KRaftVersionRecord",
     doc: "Control record that sets the finalized KRaft version of the metadata quorum.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Version",

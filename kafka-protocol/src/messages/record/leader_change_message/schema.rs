@@ -18,6 +18,7 @@ static LEADER_CHANGE_MESSAGE: StructSchema = StructSchema {
     name: "LeaderChangeMessage",
     doc: "Control record a new KRaft leader writes at the start of its epoch.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Version",
@@ -50,6 +51,7 @@ static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of LeaderChangeMessage.Voters, LeaderChangeMessage.GrantingVoters.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "VoterId",

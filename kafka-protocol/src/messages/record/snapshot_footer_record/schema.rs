@@ -18,6 +18,7 @@ static SNAPSHOT_FOOTER_RECORD: StructSchema = StructSchema {
     name: "SnapshotFooterRecord",
     doc: "Control record that ends a KRaft metadata snapshot.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Version",

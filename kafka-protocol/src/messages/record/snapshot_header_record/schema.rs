@@ -18,6 +18,7 @@ static SNAPSHOT_HEADER_RECORD: StructSchema = StructSchema {
     name: "SnapshotHeaderRecord",
     doc: "Control record that starts a KRaft metadata snapshot.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Version",

@@ -18,6 +18,7 @@ static VOTERS_RECORD: StructSchema = StructSchema {
     name: "VotersRecord",
     doc: "Control record that holds the current voter set of the metadata quorum.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Version",
@@ -38,6 +39,7 @@ static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of VotersRecord.Voters.",
     min_size: 27,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "VoterId",
@@ -70,6 +72,7 @@ static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Element of Voter.Endpoints.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -92,6 +95,7 @@ static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
     name: "KRaftVersionFeature",
     doc: "Value of Voter.KRaftVersionFeature.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MinSupportedVersion",

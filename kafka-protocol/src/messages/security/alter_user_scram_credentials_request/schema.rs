@@ -18,6 +18,7 @@ static ALTER_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
     name: "AlterUserScramCredentialsRequest",
     doc: "Creates, replaces and deletes SCRAM credentials of users.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Deletions",
@@ -38,6 +39,7 @@ static SCRAM_CREDENTIAL_DELETION: StructSchema = StructSchema {
     name: "ScramCredentialDeletion",
     doc: "Element of AlterUserScramCredentialsRequest.Deletions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -58,6 +60,7 @@ static SCRAM_CREDENTIAL_UPSERTION: StructSchema = StructSchema {
     name: "ScramCredentialUpsertion",
     doc: "Element of AlterUserScramCredentialsRequest.Upsertions.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",

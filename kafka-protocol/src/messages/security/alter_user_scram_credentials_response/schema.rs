@@ -18,6 +18,7 @@ static ALTER_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
     name: "AlterUserScramCredentialsResponse",
     doc: "Reports per user whether the credential changes were applied.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static ALTER_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
     name: "AlterUserScramCredentialsResult",
     doc: "Element of AlterUserScramCredentialsResponse.Results.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("User", "user", FieldType::String, "Name of the user."),
         FieldSchema::new(

@@ -20,6 +20,7 @@ static CREATE_ACLS_REQUEST: StructSchema = StructSchema {
     name: "CreateAclsRequest",
     doc: "Creates access control entries.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Creations",
@@ -34,6 +35,7 @@ static ACL_CREATION: StructSchema = StructSchema {
     name: "AclCreation",
     doc: "Element of CreateAclsRequest.Creations.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceType",

@@ -18,6 +18,7 @@ static CREATE_ACLS_RESPONSE: StructSchema = StructSchema {
     name: "CreateAclsResponse",
     doc: "Reports per ACL whether it was created.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static ACL_CREATION_RESULT: StructSchema = StructSchema {
     name: "AclCreationResult",
     doc: "Element of CreateAclsResponse.Results.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

@@ -18,6 +18,7 @@ static CREATE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     name: "CreateDelegationTokenRequest",
     doc: "Creates a delegation token.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "OwnerPrincipalType",
@@ -54,6 +55,7 @@ static CREATABLE_RENEWERS: StructSchema = StructSchema {
     name: "CreatableRenewers",
     doc: "Element of CreateDelegationTokenRequest.Renewers.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PrincipalType",

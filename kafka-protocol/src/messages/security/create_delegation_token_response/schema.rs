@@ -18,6 +18,7 @@ static CREATE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     name: "CreateDelegationTokenResponse",
     doc: "Returns the new delegation token.",
     min_size: 35,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

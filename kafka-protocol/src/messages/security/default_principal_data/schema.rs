@@ -18,6 +18,7 @@ static DEFAULT_PRINCIPAL_DATA: StructSchema = StructSchema {
     name: "DefaultPrincipalData",
     doc: "Serialized form of a Kafka principal, as carried by forwarded requests.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Type",

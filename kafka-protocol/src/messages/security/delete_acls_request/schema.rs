@@ -20,6 +20,7 @@ static DELETE_ACLS_REQUEST: StructSchema = StructSchema {
     name: "DeleteAclsRequest",
     doc: "Deletes the ACLs that match any of the given filters.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Filters",
@@ -34,6 +35,7 @@ static DELETE_ACLS_FILTER: StructSchema = StructSchema {
     name: "DeleteAclsFilter",
     doc: "Element of DeleteAclsRequest.Filters.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceTypeFilter",

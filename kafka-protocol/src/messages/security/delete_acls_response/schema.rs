@@ -20,6 +20,7 @@ static DELETE_ACLS_RESPONSE: StructSchema = StructSchema {
     name: "DeleteAclsResponse",
     doc: "Lists the ACLs deleted by each filter.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static DELETE_ACLS_FILTER_RESULT: StructSchema = StructSchema {
     name: "DeleteAclsFilterResult",
     doc: "Element of DeleteAclsResponse.FilterResults.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -67,6 +69,7 @@ static DELETE_ACLS_MATCHING_ACL: StructSchema = StructSchema {
     name: "DeleteAclsMatchingAcl",
     doc: "Element of DeleteAclsFilterResult.MatchingAcls.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

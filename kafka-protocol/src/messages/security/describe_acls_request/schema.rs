@@ -20,6 +20,7 @@ static DESCRIBE_ACLS_REQUEST: StructSchema = StructSchema {
     name: "DescribeAclsRequest",
     doc: "Lists the ACLs that match a filter.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceTypeFilter",

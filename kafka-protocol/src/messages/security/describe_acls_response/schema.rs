@@ -20,6 +20,7 @@ static DESCRIBE_ACLS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeAclsResponse",
     doc: "Returns the ACLs that match the filter, grouped by resource.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -53,6 +54,7 @@ static DESCRIBE_ACLS_RESOURCE: StructSchema = StructSchema {
     name: "DescribeAclsResource",
     doc: "Element of DescribeAclsResponse.Resources.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ResourceType",
@@ -87,6 +89,7 @@ static ACL_DESCRIPTION: StructSchema = StructSchema {
     name: "AclDescription",
     doc: "Element of DescribeAclsResource.Acls.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Principal",

@@ -18,6 +18,7 @@ static DESCRIBE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     name: "DescribeDelegationTokenRequest",
     doc: "Lists delegation tokens.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Owners",
@@ -33,6 +34,7 @@ static DESCRIBE_DELEGATION_TOKEN_OWNER: StructSchema = StructSchema {
     name: "DescribeDelegationTokenOwner",
     doc: "Element of DescribeDelegationTokenRequest.Owners.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PrincipalType",

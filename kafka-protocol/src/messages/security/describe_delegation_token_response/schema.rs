@@ -18,6 +18,7 @@ static DESCRIBE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     name: "DescribeDelegationTokenResponse",
     doc: "Returns the delegation tokens the caller may see.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -44,6 +45,7 @@ static DESCRIBED_DELEGATION_TOKEN: StructSchema = StructSchema {
     name: "DescribedDelegationToken",
     doc: "Element of DescribeDelegationTokenResponse.Tokens.",
     min_size: 30,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PrincipalType",
@@ -114,6 +116,7 @@ static DESCRIBED_DELEGATION_TOKEN_RENEWER: StructSchema = StructSchema {
     name: "DescribedDelegationTokenRenewer",
     doc: "Element of DescribedDelegationToken.Renewers.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PrincipalType",

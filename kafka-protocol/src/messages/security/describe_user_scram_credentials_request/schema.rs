@@ -18,6 +18,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
     name: "DescribeUserScramCredentialsRequest",
     doc: "Asks which SCRAM credentials users have.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Users",
@@ -33,5 +34,6 @@ static USER_NAME: StructSchema = StructSchema {
     name: "UserName",
     doc: "Element of DescribeUserScramCredentialsRequest.Users.",
     min_size: 2,
+    known_tags: 0,
     fields: &[FieldSchema::new("Name", "name", FieldType::String, "Name of the user.")],
 };

@@ -18,6 +18,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeUserScramCredentialsResponse",
     doc: "Lists the SCRAM mechanisms of users, without any secret.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -53,6 +54,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
     name: "DescribeUserScramCredentialsResult",
     doc: "Element of DescribeUserScramCredentialsResponse.Results.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("User", "user", FieldType::String, "Name of the user."),
         FieldSchema::new(
@@ -81,6 +83,7 @@ static CREDENTIAL_INFO: StructSchema = StructSchema {
     name: "CredentialInfo",
     doc: "Element of DescribeUserScramCredentialsResult.CredentialInfos.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Mechanism",

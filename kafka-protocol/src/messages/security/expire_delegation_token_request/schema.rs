@@ -18,6 +18,7 @@ static EXPIRE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     name: "ExpireDelegationTokenRequest",
     doc: "Changes the expiry time of a delegation token or expires it at once.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Hmac",

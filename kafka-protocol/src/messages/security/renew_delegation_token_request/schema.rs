@@ -18,6 +18,7 @@ static RENEW_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     name: "RenewDelegationTokenRequest",
     doc: "Extends the expiry time of a delegation token.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Hmac",

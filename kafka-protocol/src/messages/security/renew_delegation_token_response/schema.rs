@@ -18,6 +18,7 @@ static RENEW_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     name: "RenewDelegationTokenResponse",
     doc: "Returns the token's new expiry time.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",

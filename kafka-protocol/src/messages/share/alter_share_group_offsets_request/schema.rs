@@ -18,6 +18,7 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsRequest",
     doc: "Sets the start offsets of a share group's partitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -40,6 +41,7 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsRequestTopic",
     doc: "Element of AlterShareGroupOffsetsRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicName",
@@ -63,6 +65,7 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION: StructSchema = StructSchema 
     name: "AlterShareGroupOffsetsRequestPartition",
     doc: "Element of AlterShareGroupOffsetsRequestTopic.Partitions.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -20,6 +20,7 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsResponse",
     doc: "Reports whether the share group's start offsets were set.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -56,6 +57,7 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsResponseTopic",
     doc: "Element of AlterShareGroupOffsetsResponse.Responses.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicName",
@@ -85,6 +87,7 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema
     name: "AlterShareGroupOffsetsResponsePartition",
     doc: "Element of AlterShareGroupOffsetsResponseTopic.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

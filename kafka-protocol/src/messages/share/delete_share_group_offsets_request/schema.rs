@@ -18,6 +18,7 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsRequest",
     doc: "Deletes the offsets of a share group for whole topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -40,6 +41,7 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsRequestTopic",
     doc: "Element of DeleteShareGroupOffsetsRequest.Topics.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

@@ -20,6 +20,7 @@ static DELETE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsResponse",
     doc: "Reports per topic whether the share group's offsets were deleted.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -56,6 +57,7 @@ static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsResponseTopic",
     doc: "Element of DeleteShareGroupOffsetsResponse.Responses.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

@@ -18,6 +18,7 @@ static DELETE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     name: "DeleteShareGroupStateRequest",
     doc: "Asks the share coordinator to delete the persisted state of share partitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -38,6 +39,7 @@ static DELETE_STATE_DATA: StructSchema = StructSchema {
     name: "DeleteStateData",
     doc: "Element of DeleteShareGroupStateRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -58,6 +60,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of DeleteStateData.Partitions.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

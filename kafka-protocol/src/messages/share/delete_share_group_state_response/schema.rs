@@ -20,6 +20,7 @@ static DELETE_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     name: "DeleteShareGroupStateResponse",
     doc: "Reports per share partition whether its persisted state was deleted.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Results",
@@ -34,6 +35,7 @@ static DELETE_STATE_RESULT: StructSchema = StructSchema {
     name: "DeleteStateResult",
     doc: "Element of DeleteShareGroupStateResponse.Results.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -54,6 +56,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of DeleteStateResult.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -18,6 +18,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsRequest",
     doc: "Asks for the start offsets of share groups.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Groups",
@@ -34,6 +35,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsRequestGroup",
     doc: "Element of DescribeShareGroupOffsetsRequest.Groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -57,6 +59,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsRequestTopic",
     doc: "Element of DescribeShareGroupOffsetsRequestGroup.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",

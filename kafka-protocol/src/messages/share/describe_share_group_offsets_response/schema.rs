@@ -20,6 +20,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsResponse",
     doc: "Reports the start offsets and lag of share groups per partition.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -42,6 +43,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP: StructSchema = StructSchema 
     name: "DescribeShareGroupOffsetsResponseGroup",
     doc: "Element of DescribeShareGroupOffsetsResponse.Groups.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -78,6 +80,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema 
     name: "DescribeShareGroupOffsetsResponseTopic",
     doc: "Element of DescribeShareGroupOffsetsResponseGroup.Topics.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicName",
@@ -106,6 +109,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSch
     name: "DescribeShareGroupOffsetsResponsePartition",
     doc: "Element of DescribeShareGroupOffsetsResponseTopic.Partitions.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

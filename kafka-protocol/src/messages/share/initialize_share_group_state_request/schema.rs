@@ -18,6 +18,7 @@ static INITIALIZE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     name: "InitializeShareGroupStateRequest",
     doc: "Asks the share coordinator to create or reset the state of share partitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -38,6 +39,7 @@ static INITIALIZE_STATE_DATA: StructSchema = StructSchema {
     name: "InitializeStateData",
     doc: "Element of InitializeShareGroupStateRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -58,6 +60,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of InitializeStateData.Partitions.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -20,6 +20,7 @@ static INITIALIZE_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     name: "InitializeShareGroupStateResponse",
     doc: "Reports per share partition whether its state was initialized.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Results",
@@ -34,6 +35,7 @@ static INITIALIZE_STATE_RESULT: StructSchema = StructSchema {
     name: "InitializeStateResult",
     doc: "Element of InitializeShareGroupStateResponse.Results.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -54,6 +56,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of InitializeStateResult.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -18,6 +18,7 @@ static READ_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     name: "ReadShareGroupStateRequest",
     doc: "Asks the share coordinator for the persisted state of share partitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -38,6 +39,7 @@ static READ_STATE_DATA: StructSchema = StructSchema {
     name: "ReadStateData",
     doc: "Element of ReadShareGroupStateRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -58,6 +60,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ReadStateData.Partitions.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -20,6 +20,7 @@ static READ_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     name: "ReadShareGroupStateResponse",
     doc: "Returns the persisted state of share partitions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Results",
@@ -34,6 +35,7 @@ static READ_STATE_RESULT: StructSchema = StructSchema {
     name: "ReadStateResult",
     doc: "Element of ReadShareGroupStateResponse.Results.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -54,6 +56,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReadStateResult.Partitions.",
     min_size: 21,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",
@@ -100,6 +103,7 @@ static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of PartitionResult.StateBatches.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",

@@ -18,6 +18,7 @@ static READ_SHARE_GROUP_STATE_SUMMARY_REQUEST: StructSchema = StructSchema {
     name: "ReadShareGroupStateSummaryRequest",
     doc: "Asks the share coordinator for the persisted state of share partitions without its batches.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -38,6 +39,7 @@ static READ_STATE_SUMMARY_DATA: StructSchema = StructSchema {
     name: "ReadStateSummaryData",
     doc: "Element of ReadShareGroupStateSummaryRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -58,6 +60,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ReadStateSummaryData.Partitions.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

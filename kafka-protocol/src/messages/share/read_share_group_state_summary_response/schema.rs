@@ -20,6 +20,7 @@ static READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE: StructSchema = StructSchema {
     name: "ReadShareGroupStateSummaryResponse",
     doc: "Returns the epochs and start offset of share partitions, without state batches.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Results",
@@ -34,6 +35,7 @@ static READ_STATE_SUMMARY_RESULT: StructSchema = StructSchema {
     name: "ReadStateSummaryResult",
     doc: "Element of ReadShareGroupStateSummaryResponse.Results.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -54,6 +56,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReadStateSummaryResult.Partitions.",
     min_size: 24,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -20,6 +20,7 @@ static SHARE_ACKNOWLEDGE_REQUEST: StructSchema = StructSchema {
     name: "ShareAcknowledgeRequest",
     doc: "Acknowledges, releases, rejects or renews records acquired by a share group member.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds IsRenewAck and acknowledge type 4 (KIP-1222), Kafka 4.2.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "GroupId",
@@ -62,6 +63,7 @@ static ACKNOWLEDGE_TOPIC: StructSchema = StructSchema {
     name: "AcknowledgeTopic",
     doc: "Element of ShareAcknowledgeRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TopicId",
@@ -83,6 +85,7 @@ static ACKNOWLEDGE_PARTITION: StructSchema = StructSchema {
     name: "AcknowledgePartition",
     doc: "Element of AcknowledgeTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",
@@ -104,6 +107,7 @@ static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
     name: "AcknowledgementBatch",
     doc: "Element of AcknowledgePartition.AcknowledgementBatches.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",

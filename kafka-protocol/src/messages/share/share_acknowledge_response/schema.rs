@@ -20,6 +20,7 @@ static SHARE_ACKNOWLEDGE_RESPONSE: StructSchema = StructSchema {
     name: "ShareAcknowledgeResponse",
     doc: "Reports per partition whether the acknowledgements were applied.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds AcquisitionLockTimeoutMs, so that a renewal tells the lock time now in force (KIP-1222).",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -68,6 +69,7 @@ static SHARE_ACKNOWLEDGE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ShareAcknowledgeTopicResponse",
     doc: "Element of ShareAcknowledgeResponse.Responses.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("TopicId", "topic_id", FieldType::Uuid, "UUID of the topic.")
             .map_key(),
@@ -84,6 +86,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ShareAcknowledgeTopicResponse.Partitions.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -118,6 +121,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "LeaderId",
@@ -138,6 +142,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ShareAcknowledgeResponse.NodeEndpoints.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

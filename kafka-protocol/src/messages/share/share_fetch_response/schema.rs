@@ -20,6 +20,7 @@ static SHARE_FETCH_RESPONSE: StructSchema = StructSchema {
     name: "ShareFetchResponse",
     doc: "Returns acquired records and the outcome of acknowledgements sent with the fetch.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1); it carries AcquisitionLockTimeoutMs already.\n\nVersion 2 has the same fields and answers requests that can renew (KIP-1222).",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -67,6 +68,7 @@ static SHARE_FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ShareFetchableTopicResponse",
     doc: "Element of ShareFetchResponse.Responses.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("TopicId", "topic_id", FieldType::Uuid, "UUID of the topic.")
             .map_key(),
@@ -83,6 +85,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ShareFetchableTopicResponse.Partitions.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -130,7 +133,6 @@ static PARTITION_DATA: StructSchema = StructSchema {
                 FieldType::Records,
                 "Whole record batches, of which only AcquiredRecords may be delivered; empty or, in version 0, null when none.",
             )
-            .nullable(Versions::new(0, 0))
             .default(DefaultValue::Null),
         FieldSchema::new(
             "AcquiredRecords",
@@ -145,6 +147,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "LeaderId",
@@ -165,6 +168,7 @@ static ACQUIRED_RECORDS: StructSchema = StructSchema {
     name: "AcquiredRecords",
     doc: "Element of PartitionData.AcquiredRecords.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",
@@ -191,6 +195,7 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ShareFetchResponse.NodeEndpoints.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "NodeId",

@@ -18,6 +18,7 @@ static SHARE_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     name: "ShareGroupDescribeRequest",
     doc: "Asks for the description of share groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupIds",

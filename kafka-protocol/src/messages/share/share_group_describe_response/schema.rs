@@ -20,6 +20,7 @@ static SHARE_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
     name: "ShareGroupDescribeResponse",
     doc: "Describes share groups with their members and assignments.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of ShareGroupDescribeResponse.Groups.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -105,6 +107,7 @@ static MEMBER: StructSchema = StructSchema {
     name: "Member",
     doc: "Element of DescribedGroup.Members.",
     min_size: 12,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberId",
@@ -157,6 +160,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of Member.Assignment.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicPartitions",
@@ -171,6 +175,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of Assignment.TopicPartitions.",
     min_size: 19,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

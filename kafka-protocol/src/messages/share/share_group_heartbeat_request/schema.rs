@@ -20,6 +20,7 @@ static SHARE_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     name: "ShareGroupHeartbeatRequest",
     doc: "Joins, keeps alive or leaves a share group.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",

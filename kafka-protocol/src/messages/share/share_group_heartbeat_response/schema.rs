@@ -20,6 +20,7 @@ static SHARE_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     name: "ShareGroupHeartbeatResponse",
     doc: "Returns the member's epoch, heartbeat interval and, when due, its assignment.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -76,6 +77,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of ShareGroupHeartbeatResponse.Assignment.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicPartitions",
@@ -90,6 +92,7 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of Assignment.TopicPartitions.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",

@@ -20,6 +20,7 @@ static WRITE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     name: "WriteShareGroupStateRequest",
     doc: "Asks the share coordinator to persist the delivery state of share partitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -40,6 +41,7 @@ static WRITE_STATE_DATA: StructSchema = StructSchema {
     name: "WriteStateData",
     doc: "Element of WriteShareGroupStateRequest.Topics.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -60,6 +62,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of WriteStateData.Partitions.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",
@@ -107,6 +110,7 @@ static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of PartitionData.StateBatches.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "FirstOffset",

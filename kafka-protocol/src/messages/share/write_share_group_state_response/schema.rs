@@ -20,6 +20,7 @@ static WRITE_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     name: "WriteShareGroupStateResponse",
     doc: "Reports per share partition whether its state was persisted.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Results",
@@ -34,6 +35,7 @@ static WRITE_STATE_RESULT: StructSchema = StructSchema {
     name: "WriteStateResult",
     doc: "Element of WriteShareGroupStateResponse.Results.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicId",
@@ -54,6 +56,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of WriteStateResult.Partitions.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Partition",

@@ -18,6 +18,7 @@ static PRODUCER_SNAPSHOT: StructSchema = StructSchema {
     name: "ProducerSnapshot",
     doc: "File with the state of all producers of a partition at one log offset.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Crc",
@@ -40,6 +41,7 @@ static PRODUCER_ENTRY: StructSchema = StructSchema {
     name: "ProducerEntry",
     doc: "Element of ProducerSnapshot.ProducerEntries.",
     min_size: 46,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ProducerId",

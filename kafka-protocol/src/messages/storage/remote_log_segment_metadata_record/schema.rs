@@ -20,6 +20,7 @@ static REMOTE_LOG_SEGMENT_METADATA_RECORD: StructSchema = StructSchema {
     name: "RemoteLogSegmentMetadataRecord",
     doc: "Describes a log segment that is copied to remote storage.",
     min_size: 83,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "RemoteLogSegmentId",
@@ -97,6 +98,7 @@ static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
     name: "RemoteLogSegmentIdEntry",
     doc: "Value of RemoteLogSegmentMetadataRecord.RemoteLogSegmentId.",
     min_size: 39,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicIdPartition",
@@ -112,6 +114,7 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemoteLogSegmentIdEntry.TopicIdPartition.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),
@@ -128,6 +131,7 @@ static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
     name: "SegmentLeaderEpochEntry",
     doc: "Element of RemoteLogSegmentMetadataRecord.SegmentLeaderEpochs.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "LeaderEpoch",

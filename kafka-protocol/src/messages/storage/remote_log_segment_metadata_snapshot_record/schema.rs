@@ -20,6 +20,7 @@ static REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD: StructSchema = StructSchema 
     name: "RemoteLogSegmentMetadataSnapshotRecord",
     doc: "Describes one remote log segment of a partition in a metadata snapshot.",
     min_size: 60,
+    known_tags: 1,
     fields: &[
         FieldSchema::new(
             "SegmentId",
@@ -97,6 +98,7 @@ static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
     name: "SegmentLeaderEpochEntry",
     doc: "Element of RemoteLogSegmentMetadataSnapshotRecord.SegmentLeaderEpochs.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "LeaderEpoch",

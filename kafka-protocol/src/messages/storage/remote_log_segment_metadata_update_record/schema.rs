@@ -20,6 +20,7 @@ static REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD: StructSchema = StructSchema {
     name: "RemoteLogSegmentMetadataUpdateRecord",
     doc: "Changes the state of a remote log segment.",
     min_size: 54,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "RemoteLogSegmentId",
@@ -60,6 +61,7 @@ static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
     name: "RemoteLogSegmentIdEntry",
     doc: "Value of RemoteLogSegmentMetadataUpdateRecord.RemoteLogSegmentId.",
     min_size: 39,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicIdPartition",
@@ -75,6 +77,7 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemoteLogSegmentIdEntry.TopicIdPartition.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),

@@ -18,6 +18,7 @@ static REMOTE_PARTITION_DELETE_METADATA_RECORD: StructSchema = StructSchema {
     name: "RemotePartitionDeleteMetadataRecord",
     doc: "Records the progress of deleting a partition from remote storage.",
     min_size: 36,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TopicIdPartition",
@@ -50,6 +51,7 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemotePartitionDeleteMetadataRecord.TopicIdPartition.",
     min_size: 22,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),

@@ -18,6 +18,7 @@ static STREAMS_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     name: "StreamsGroupDescribeRequest",
     doc: "Asks for the description of streams groups.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupIds",

@@ -20,6 +20,7 @@ static STREAMS_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
     name: "StreamsGroupDescribeResponse",
     doc: "Describes streams groups with their topology, members and tasks.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of StreamsGroupDescribeResponse.Groups.",
     min_size: 20,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -133,6 +135,7 @@ static TOPOLOGY: StructSchema = StructSchema {
     name: "Topology",
     doc: "Value of DescribedGroup.Topology.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Epoch",
@@ -155,6 +158,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of Topology.Subtopologies.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -193,6 +197,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -225,6 +230,7 @@ static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of TopicInfo.TopicConfigs, Member.ClientTags.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Key",
@@ -245,6 +251,7 @@ static MEMBER: StructSchema = StructSchema {
     name: "Member",
     doc: "Element of DescribedGroup.Members.",
     min_size: 28,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "MemberId",
@@ -349,6 +356,7 @@ static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of Member.UserEndpoint.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Host",
@@ -369,6 +377,7 @@ static TASK_OFFSET: StructSchema = StructSchema {
     name: "TaskOffset",
     doc: "Element of Member.TaskOffsets, Member.TaskEndOffsets.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -395,6 +404,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of Member.Assignment, Member.TargetAssignment.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ActiveTasks",
@@ -421,6 +431,7 @@ static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of Assignment.ActiveTasks, Assignment.StandbyTasks, Assignment.WarmupTasks.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -441,6 +452,7 @@ static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
     name: "TopologyDescription",
     doc: "Value of DescribedGroup.TopologyDescription.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Subtopologies",
@@ -463,6 +475,7 @@ static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
     name: "TopologyDescriptionSubtopology",
     doc: "Element of TopologyDescription.Subtopologies.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "SubtopologyId",
@@ -485,6 +498,7 @@ static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
     name: "TopologyDescriptionNode",
     doc: "Value of TopologyDescriptionSubtopology.Nodes, TopologyDescriptionGlobalStore.Source, TopologyDescriptionGlobalStore.Processor.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -537,6 +551,7 @@ static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
     name: "TopologyDescriptionGlobalStore",
     doc: "Element of TopologyDescription.GlobalStores.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Source",

@@ -20,6 +20,7 @@ static STREAMS_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     name: "StreamsGroupHeartbeatRequest",
     doc: "Joins, keeps alive or leaves a streams group.",
     min_size: 27,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -153,6 +154,7 @@ static TOPOLOGY: StructSchema = StructSchema {
     name: "Topology",
     doc: "Value of StreamsGroupHeartbeatRequest.Topology.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Epoch",
@@ -173,6 +175,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of Topology.Subtopologies.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -223,6 +226,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -255,6 +259,7 @@ static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of StreamsGroupHeartbeatRequest.ClientTags, TopicInfo.TopicConfigs.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Key",
@@ -275,6 +280,7 @@ static COPARTITION_GROUP: StructSchema = StructSchema {
     name: "CopartitionGroup",
     doc: "Element of Subtopology.CopartitionGroups.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SourceTopics",
@@ -301,6 +307,7 @@ static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupHeartbeatRequest.ActiveTasks, StreamsGroupHeartbeatRequest.StandbyTasks, StreamsGroupHeartbeatRequest.WarmupTasks.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -321,6 +328,7 @@ static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of StreamsGroupHeartbeatRequest.UserEndpoint.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Host",
@@ -341,6 +349,7 @@ static TASK_OFFSET: StructSchema = StructSchema {
     name: "TaskOffset",
     doc: "Element of StreamsGroupHeartbeatRequest.TaskOffsets, StreamsGroupHeartbeatRequest.TaskEndOffsets.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",

@@ -20,6 +20,7 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     name: "StreamsGroupHeartbeatResponse",
     doc: "Returns the member's epoch, intervals, status and, when they change, its tasks.",
     min_size: 34,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -140,6 +141,7 @@ static STATUS: StructSchema = StructSchema {
     name: "Status",
     doc: "Element of StreamsGroupHeartbeatResponse.Status.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "StatusCode",
@@ -160,6 +162,7 @@ static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupHeartbeatResponse.ActiveTasks, StreamsGroupHeartbeatResponse.StandbyTasks, StreamsGroupHeartbeatResponse.WarmupTasks.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -180,6 +183,7 @@ static ENDPOINT_TO_PARTITIONS: StructSchema = StructSchema {
     name: "EndpointToPartitions",
     doc: "Element of StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "UserEndpoint",
@@ -206,6 +210,7 @@ static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of EndpointToPartitions.UserEndpoint.",
     min_size: 4,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Host",
@@ -226,6 +231,7 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of EndpointToPartitions.ActivePartitions, EndpointToPartitions.StandbyPartitions.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
         FieldSchema::new(

@@ -20,6 +20,7 @@ static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST: StructSchema = StructS
     name: "StreamsGroupTopologyDescriptionUpdateRequest",
     doc: "Sends the processing graph of a streams application to the coordinator.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "GroupId",
@@ -52,6 +53,7 @@ static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
     name: "TopologyDescription",
     doc: "Value of StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Subtopologies",
@@ -72,6 +74,7 @@ static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
     name: "TopologyDescriptionSubtopology",
     doc: "Element of TopologyDescription.Subtopologies.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "SubtopologyId",
@@ -92,6 +95,7 @@ static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
     name: "TopologyDescriptionNode",
     doc: "Value of TopologyDescriptionSubtopology.Nodes, TopologyDescriptionGlobalStore.Source, TopologyDescriptionGlobalStore.Processor.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Name",
@@ -138,6 +142,7 @@ static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
     name: "TopologyDescriptionGlobalStore",
     doc: "Element of TopologyDescription.GlobalStores.",
     min_size: 15,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Source",

@@ -20,6 +20,7 @@ static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE: StructSchema = Struct
     name: "StreamsGroupTopologyDescriptionUpdateResponse",
     doc: "Reports whether the coordinator stored the processing graph.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

@@ -18,6 +18,7 @@ static UNREGISTER_CONTROLLER_REQUEST: StructSchema = StructSchema {
     name: "UnregisterControllerRequest",
     doc: "Removes the registration of a controller that no longer runs.",
     min_size: 5,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ControllerId",

@@ -18,6 +18,7 @@ static UNREGISTER_CONTROLLER_RESPONSE: StructSchema = StructSchema {
     name: "UnregisterControllerResponse",
     doc: "Reports whether the controller was unregistered.",
     min_size: 8,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

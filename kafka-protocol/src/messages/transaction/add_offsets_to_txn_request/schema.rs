@@ -18,6 +18,7 @@ static ADD_OFFSETS_TO_TXN_REQUEST: StructSchema = StructSchema {
     name: "AddOffsetsToTxnRequest",
     doc: "Adds a consumer group's offset commits to the producer's current transaction.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TransactionalId",

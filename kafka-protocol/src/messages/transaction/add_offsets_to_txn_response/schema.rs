@@ -18,6 +18,7 @@ static ADD_OFFSETS_TO_TXN_RESPONSE: StructSchema = StructSchema {
     name: "AddOffsetsToTxnResponse",
     doc: "Tells whether the group's offsets were added to the transaction.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

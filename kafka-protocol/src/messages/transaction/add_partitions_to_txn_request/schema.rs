@@ -18,6 +18,7 @@ static ADD_PARTITIONS_TO_TXN_REQUEST: StructSchema = StructSchema {
     name: "AddPartitionsToTxnRequest",
     doc: "Adds partitions to a transaction, or verifies that they are part of it.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Transactions",
@@ -61,6 +62,7 @@ static ADD_PARTITIONS_TO_TXN_TRANSACTION: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTransaction",
     doc: "Element of AddPartitionsToTxnRequest.Transactions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TransactionalId",
@@ -105,6 +107,7 @@ static ADD_PARTITIONS_TO_TXN_TOPIC: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTopic",
     doc: "Element of AddPartitionsToTxnRequest.V3AndBelowTopics, AddPartitionsToTxnTransaction.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),

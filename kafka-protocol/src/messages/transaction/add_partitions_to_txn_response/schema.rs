@@ -18,6 +18,7 @@ static ADD_PARTITIONS_TO_TXN_RESPONSE: StructSchema = StructSchema {
     name: "AddPartitionsToTxnResponse",
     doc: "Reports per partition whether it was added to, or found in, the transaction.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -56,6 +57,7 @@ static ADD_PARTITIONS_TO_TXN_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnResult",
     doc: "Element of AddPartitionsToTxnResponse.ResultsByTransaction.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TransactionalId",
@@ -81,6 +83,7 @@ static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTopicResult",
     doc: "Element of AddPartitionsToTxnResponse.ResultsByTopicV3AndBelow, AddPartitionsToTxnResult.TopicResults.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),
@@ -99,6 +102,7 @@ static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnPartitionResult",
     doc: "Element of AddPartitionsToTxnTopicResult.ResultsByPartition.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "PartitionIndex",

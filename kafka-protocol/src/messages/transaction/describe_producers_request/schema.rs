@@ -18,6 +18,7 @@ static DESCRIBE_PRODUCERS_REQUEST: StructSchema = StructSchema {
     name: "DescribeProducersRequest",
     doc: "Asks partition leaders for the producers active on partitions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Topics",
@@ -32,6 +33,7 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
     name: "TopicRequest",
     doc: "Element of DescribeProducersRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
             .map_key(),

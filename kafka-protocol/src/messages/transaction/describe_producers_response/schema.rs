@@ -20,6 +20,7 @@ static DESCRIBE_PRODUCERS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeProducersResponse",
     doc: "Lists the producers active on partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -40,6 +41,7 @@ static TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "TopicResponse",
     doc: "Element of DescribeProducersResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -55,6 +57,7 @@ static PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "PartitionResponse",
     doc: "Element of TopicResponse.Partitions.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
@@ -89,6 +92,7 @@ static PRODUCER_STATE: StructSchema = StructSchema {
     name: "ProducerState",
     doc: "Element of PartitionResponse.ActiveProducers.",
     min_size: 37,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ProducerId",

@@ -18,6 +18,7 @@ static DESCRIBE_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
     name: "DescribeTransactionsRequest",
     doc: "Asks the transaction coordinator for the state of transactions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TransactionalIds",

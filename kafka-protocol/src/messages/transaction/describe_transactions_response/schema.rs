@@ -18,6 +18,7 @@ static DESCRIBE_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
     name: "DescribeTransactionsResponse",
     doc: "Describes the state of transactions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static TRANSACTION_STATE: StructSchema = StructSchema {
     name: "TransactionState",
     doc: "Element of DescribeTransactionsResponse.TransactionStates.",
     min_size: 28,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ErrorCode",
@@ -94,6 +96,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of TransactionState.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
             .map_key(),

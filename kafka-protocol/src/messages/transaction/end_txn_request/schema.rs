@@ -18,6 +18,7 @@ static END_TXN_REQUEST: StructSchema = StructSchema {
     name: "EndTxnRequest",
     doc: "Commits or aborts the producer's current transaction.",
     min_size: 13,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TransactionalId",

@@ -20,6 +20,7 @@ static END_TXN_RESPONSE: StructSchema = StructSchema {
     name: "EndTxnResponse",
     doc: "Reports whether the transaction was committed or aborted.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",

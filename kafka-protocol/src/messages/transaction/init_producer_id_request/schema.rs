@@ -20,6 +20,7 @@ static INIT_PRODUCER_ID_REQUEST: StructSchema = StructSchema {
     name: "InitProducerIdRequest",
     doc: "Asks for a producer id and epoch, ending any unfinished transaction of the transactional id.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "TransactionalId",

@@ -20,6 +20,7 @@ static INIT_PRODUCER_ID_RESPONSE: StructSchema = StructSchema {
     name: "InitProducerIdResponse",
     doc: "Returns the producer id and epoch to use.",
     min_size: 16,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "ThrottleTimeMs",

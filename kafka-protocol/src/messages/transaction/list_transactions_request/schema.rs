@@ -20,6 +20,7 @@ static LIST_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
     name: "ListTransactionsRequest",
     doc: "Lists the transactions the broker coordinates.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "StateFilters",

@@ -18,6 +18,7 @@ static LIST_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
     name: "ListTransactionsResponse",
     doc: "Returns the transactions the broker coordinates.",
     min_size: 9,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -50,6 +51,7 @@ static TRANSACTION_STATE: StructSchema = StructSchema {
     name: "TransactionState",
     doc: "Element of ListTransactionsResponse.TransactionStates.",
     min_size: 11,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TransactionalId",

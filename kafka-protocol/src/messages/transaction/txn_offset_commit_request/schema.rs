@@ -20,6 +20,7 @@ static TXN_OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
     name: "TxnOffsetCommitRequest",
     doc: "Commits consumed offsets for a group as part of a transaction.",
     min_size: 18,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "TransactionalId",
@@ -82,6 +83,7 @@ static TXN_OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "TxnOffsetCommitRequestTopic",
     doc: "Element of TxnOffsetCommitRequest.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -112,6 +114,7 @@ static TXN_OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "TxnOffsetCommitRequestPartition",
     doc: "Element of TxnOffsetCommitRequestTopic.Partitions.",
     min_size: 14,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

@@ -18,6 +18,7 @@ static TXN_OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
     name: "TxnOffsetCommitResponse",
     doc: "Reports per partition whether its offset was added to the transaction.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ThrottleTimeMs",
@@ -38,6 +39,7 @@ static TXN_OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "TxnOffsetCommitResponseTopic",
     doc: "Element of TxnOffsetCommitResponse.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
                 "Name",
@@ -68,6 +70,7 @@ static TXN_OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "TxnOffsetCommitResponsePartition",
     doc: "Element of TxnOffsetCommitResponseTopic.Partitions.",
     min_size: 6,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",

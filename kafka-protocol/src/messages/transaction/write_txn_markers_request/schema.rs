@@ -18,6 +18,7 @@ static WRITE_TXN_MARKERS_REQUEST: StructSchema = StructSchema {
     name: "WriteTxnMarkersRequest",
     doc: "Asks partition leaders to write the markers that end transactions.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Markers",
@@ -32,6 +33,7 @@ static WRITABLE_TXN_MARKER: StructSchema = StructSchema {
     name: "WritableTxnMarker",
     doc: "Element of WriteTxnMarkersRequest.Markers.",
     min_size: 17,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ProducerId",
@@ -78,6 +80,7 @@ static WRITABLE_TXN_MARKER_TOPIC: StructSchema = StructSchema {
     name: "WritableTxnMarkerTopic",
     doc: "Element of WritableTxnMarker.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(

@@ -18,6 +18,7 @@ static WRITE_TXN_MARKERS_RESPONSE: StructSchema = StructSchema {
     name: "WriteTxnMarkersResponse",
     doc: "Reports per partition whether the transaction marker was written.",
     min_size: 2,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "Markers",
@@ -32,6 +33,7 @@ static WRITABLE_TXN_MARKER_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerResult",
     doc: "Element of WriteTxnMarkersResponse.Markers.",
     min_size: 10,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "ProducerId",
@@ -52,6 +54,7 @@ static WRITABLE_TXN_MARKER_TOPIC_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerTopicResult",
     doc: "Element of WritableTxnMarkerResult.Topics.",
     min_size: 3,
+    known_tags: 0,
     fields: &[
         FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
         FieldSchema::new(
@@ -67,6 +70,7 @@ static WRITABLE_TXN_MARKER_PARTITION_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerPartitionResult",
     doc: "Element of WritableTxnMarkerTopicResult.Partitions.",
     min_size: 7,
+    known_tags: 0,
     fields: &[
         FieldSchema::new(
             "PartitionIndex",
