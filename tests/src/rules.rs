@@ -494,16 +494,16 @@ fn folding() {
         .iter()
         .map(|it| (it.name.as_str(), it.inline, it.tagged, it.present, it.nullable))
         .collect();
-    use When::{Always, Between, Never, Since, Until};
+    use When::{Always, Between, Never, Only, Since, Until};
     assert_eq!(
         fields,
         [
-            ("Old", Only(2), Never, Until(2), Never),
+            ("Old", Only(2), Never, Only(2), Never),
             ("Middle", Between(3, 4), Never, Between(3, 4), Never),
             ("New", Since(5), Never, Since(5), Never),
             ("Moved", Until(3), Since(4), Always, Since(3)),
             ("Votes", Since(3), Never, Since(3), Never),
-            ("Chair", Only(2), Never, Until(2), Never),
+            ("Chair", Only(2), Never, Only(2), Never),
             ("Label", Always, Never, Always, Never),
             ("Tail", Until(3), Never, Until(3), Never),
             ("Seat", Since(5), Never, Since(5), Never),
