@@ -24,6 +24,8 @@ use kafka_protocol::protocol::{DecodeReason, Message};
 use kafka_protocol::wire::{Bytes, Uuid};
 use serde_json::Value;
 
+use crate::fixture::unhex as hex;
+
 type Schemas = (&'static MessageSchema, &'static MessageSchema);
 
 /// The dispatch over the records of a coordinator.
@@ -154,11 +156,6 @@ fn versioned<M: Message>() -> Vec<Bytes> {
     let bodies = bodies(M::SCHEMA.name);
     assert_eq!(bodies.len(), M::VERSIONS.iter().count(), "{}", M::SCHEMA.name);
     bodies.iter().map(|(version, body)| joined(&[&version.to_be_bytes(), body])).collect()
-}
-
-fn hex(digits: &str) -> Bytes {
-    let digits: Vec<_> = digits.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks_exact(2).map(|byte| (byte[0] << 4 | byte[1]) as u8).collect()
 }
 
 fn joined(parts: &[&[u8]]) -> Bytes {
