@@ -6,6 +6,8 @@ pub mod features;
 pub mod kip_1222;
 
 #[cfg(test)]
+mod any;
+#[cfg(test)]
 mod connection;
 #[cfg(test)]
 mod embedded;
