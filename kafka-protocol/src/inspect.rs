@@ -400,7 +400,10 @@ fn number(count: usize, noun: &str) -> String {
 const SHOWN: usize = 16;
 
 /// As many characters as are displayed of a value.
-const WIDTH: usize = 60;
+const WIDTH: usize = 80;
+
+/// Longer values push what they mean to the right, without moving that of all others.
+const COLUMN: usize = 24;
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * SHOWN + 3);
@@ -436,7 +439,10 @@ impl fmt::Display for Dump {
         let offset = self.bytes.len().to_string().len();
         let bytes = widest(&|row| row.1.len());
         let path = widest(&|row| row.0.path.len());
-        let value = widest(&|row| if row.0.meaning.is_some() { row.2.chars().count() } else { 0 });
+        let value = widest(&|row| match row.2.chars().count() {
+            width if width <= COLUMN && row.0.meaning.is_some() => width,
+            _ => 0,
+        });
         for (line, hex, text) in &rows {
             let start = line.bytes.start;
             write!(f, "{start:>offset$}  {hex:bytes$}  {:path$}  ", line.path)?;
@@ -448,7 +454,7 @@ impl fmt::Display for Dump {
         let read = self.lines.last().map_or(0, |line| line.bytes.end);
         if read < self.bytes.len() {
             let rest = &self.bytes[read..];
-            writeln!(f, "{read:>offset$}  {}  not read: {}", hex(rest), number(rest.len(), "byte"))?;
+            writeln!(f, "{read:>offset$}  {:bytes$}  not read: {}", hex(rest), number(rest.len(), "byte"))?;
         }
         if let Some(error) = &self.error {
             writeln!(f, "error: {error}")?;

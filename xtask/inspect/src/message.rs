@@ -59,6 +59,15 @@ impl Message {
         };
         write!(out, "{dump}")?;
         let mut whole = is_whole(&dump);
+        if let (Self::Request(..) | Self::Response(..), Some((size, rest))) =
+            (self, bytes.split_first_chunk::<4>())
+        {
+            let size = i32::from_be_bytes(*size);
+            if usize::try_from(size).ok() != Some(rest.len()) {
+                writeln!(out, "error: the size is {size}, but {} bytes follow", rest.len())?;
+                whole = false;
+            }
+        }
         match *self {
             Self::Response(_, asked) if dump.version() == Some(0) && asked != 0 => {
                 writeln!(out, "note: version 0, which is how a broker answers that lacks version {asked}")?;
@@ -68,7 +77,7 @@ impl Message {
                 if let Some((key, of)) = peeked
                     && (api.is_some_and(|api| api != key) || version.is_some_and(|version| version != of))
                 {
-                    writeln!(out, "error: the header says {key} v{of}, the command line does not")?;
+                    writeln!(out, "error: the header says {key} v{of}, which is not what it should be")?;
                     whole = false;
                 }
             }
@@ -117,7 +126,7 @@ fn plain(name: &str) -> String {
 }
 
 fn unknown(what: &str, text: &str, plain: &str, names: impl Iterator<Item = &'static str>) -> anyhow::Error {
-    let similarity = |name: &str| strsim::normalized_damerau_levenshtein(&self::plain(name), plain);
+    let similarity = |name: &str| strsim::jaro_winkler(&self::plain(name), plain);
     let nearest = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     match nearest {
         Some(nearest) => anyhow!("no {what} has the name `{text}`; did you mean {nearest}?"),
