@@ -16,7 +16,7 @@
 //! #         let from = connection::decode_request_header(&mut request)?;
 //! #         let (id, version) = (from.correlation_id, from.request_api_version);
 //! #         let header = ResponseHeader { correlation_id: id, ..Default::default() };
-//! #         if from.request_api_key == ApiKey::METADATA.into() {
+//! #         if ApiKey(from.request_api_key) == ApiKey::METADATA {
 //! #             let response = MetadataResponse { controller_id: 3, ..Default::default() };
 //! #             frame::encode_response(&mut to, &header, &response, version)?;
 //! #         } else if version > 3 {

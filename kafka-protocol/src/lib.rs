@@ -24,11 +24,13 @@
 //! [`dynamic`] does the same without generated code, for any schema; [`inspect`] tells what each byte means; `json`,
 //! with the feature of that name, converts messages as Kafka's own converters do.
 //!
-//! [`protocol::frame`] adds headers and sizes, [`connection`] correlation ids and negotiated versions; [`wire`] is
-//! what generated code is made of, also that of other schemas. Nothing here does I/O.
+//! [`protocol::frame`] adds headers and sizes, [`connection`] correlation ids and negotiated versions; [`embedded`] is
+//! for messages inside others, such as the records of internal topics; [`wire`] is what generated code is made of, also
+//! that of other schemas. Nothing here does I/O.
 
 pub mod connection;
 pub mod dynamic;
+pub mod embedded;
 pub mod inspect;
 #[cfg(feature = "json")]
 pub mod json;

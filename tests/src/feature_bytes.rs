@@ -388,20 +388,20 @@ fn null_in_some_versions_only() {
 #[test]
 fn null_where_the_version_forbids_it_is_named() {
     let refused = |version, change: fn(&mut SometimesNull), place: &str, versions: &str| {
-        let null = format!("null is not allowed in this version (versions {versions})");
+        let null = format!("null is not allowed in this version ({versions})");
         refused(&with(change), version, &format!("SometimesNull v{version}: {place}: {null}"));
     };
-    refused(0, |it| it.text = None, "text", "1-2");
-    refused(1, |it| it.blob = None, "blob", "2+");
+    refused(0, |it| it.text = None, "text", "versions 1-2");
+    refused(1, |it| it.blob = None, "blob", "versions 2+");
     // Null is the default of records.
-    refused(2, |_| {}, "batches", "0-1");
-    refused(1, |it| it.numbers = None, "numbers", "2");
-    refused(0, |it| it.inner = None, "inner", "1-2");
-    refused(0, |it| it.rows = None, "rows", "3+");
+    refused(2, |_| {}, "batches", "versions 0-1");
+    refused(1, |it| it.numbers = None, "numbers", "version 2");
+    refused(0, |it| it.inner = None, "inner", "versions 1-2");
+    refused(0, |it| it.rows = None, "rows", "versions 3+");
     let rows = |it: &mut SometimesNull| {
         it.rows = Some(vec![Default::default(), sometimes_null::Row { name: None, ..Default::default() }]);
     };
-    refused(0, rows, "rows[1].name", "1+");
+    refused(0, rows, "rows[1].name", "versions 1+");
 }
 
 #[test]
@@ -450,20 +450,20 @@ fn fields_that_come_and_go() {
 #[test]
 fn values_of_versions_past_and_to_come_are_refused() {
     let refused = |version, place: &str, versions: &str, default: &str, change: fn(&mut ComesAndGoes)| {
-        let text = format!("not in this version (versions {versions}), and not its default {default}");
+        let text = format!("not in this version ({versions}), and not its default {default}");
         refused(&with(change), version, &format!("ComesAndGoes v{version}: {place}: {text}"));
     };
-    refused(3, "until2", "0-2", "-1", |it| it.until2 = 0);
+    refused(3, "until2", "versions 0-2", "-1", |it| it.until2 = 0);
     // Only the last of two that are checked in a row has another value.
-    refused(3, "also_until2", "1-2", "-1", |it| it.also_until2 = 0);
-    refused(1, "between2_and3", "2-3", "\"none\"", |it| it.between2_and3.clear());
-    refused(4, "between2_and3", "2-3", "\"none\"", |it| it.between2_and3.clear());
-    refused(2, "only3", "3", "[]", |it| it.only3.push(1));
-    refused(4, "only3", "3", "[]", |it| it.only3.push(1));
-    refused(3, "since4", "4+", "00000000-0000-0000-0000-000000000000", |it| it.since4 = ID);
-    refused(1, "not1", "2-9", "false", |it| it.not1 = true);
-    refused(1, "rows", "2+", "[]", |it| it.rows.push(Default::default()));
-    refused(3, "rows[1].only2", "2", "(no bytes)", |it| {
+    refused(3, "also_until2", "versions 1-2", "-1", |it| it.also_until2 = 0);
+    refused(1, "between2_and3", "versions 2-3", "\"none\"", |it| it.between2_and3.clear());
+    refused(4, "between2_and3", "versions 2-3", "\"none\"", |it| it.between2_and3.clear());
+    refused(2, "only3", "version 3", "[]", |it| it.only3.push(1));
+    refused(4, "only3", "version 3", "[]", |it| it.only3.push(1));
+    refused(3, "since4", "versions 4+", "nil", |it| it.since4 = ID);
+    refused(1, "not1", "versions 2-9", "false", |it| it.not1 = true);
+    refused(1, "rows", "versions 2+", "[]", |it| it.rows.push(Default::default()));
+    refused(3, "rows[1].only2", "version 2", "b\"\"", |it| {
         it.rows = vec![Default::default(); 2];
         it.rows[1].only2 = bytes("00");
     });
@@ -651,17 +651,17 @@ fn a_value_that_the_version_lacks_is_refused_whatever_its_type() {
     refused("int64", "9223372036854775807", |it| it.int64 = 0);
     refused("fraction", "0.5", |it| it.fraction = f64::NAN);
     // All in front of it are checked and are as they should be.
-    refused("id", "00000000-0000-0000-0000-000000000000", |it| it.id = ID);
+    refused("id", "nil", |it| it.id = ID);
     refused("text", r#""x\"y""#, |it| it.text.clear());
     refused("null_text", "null", |it| it.null_text = Some("".into()));
-    refused("blob", "(no bytes)", |it| it.blob = bytes("00"));
-    refused("null_blob", "(no bytes)", |it| it.null_blob = None);
+    refused("blob", "b\"\"", |it| it.blob = bytes("00"));
+    refused("null_blob", "b\"\"", |it| it.null_blob = None);
     refused("batches", "null", |it| it.batches = Some(Bytes::new()));
     refused("numbers", "[]", |it| it.numbers.push(1));
     refused("null_numbers", "null", |it| it.null_numbers = Some(Default::default()));
     refused("texts", "[]", |it| it.texts.push("".into()));
-    refused("inner", "(all fields at theirs)", |it| it.inner.x = 0);
-    refused("inner", "(all fields at theirs)", |it| {
+    refused("inner", "{}", |it| it.inner.x = 0);
+    refused("inner", "{}", |it| {
         it.inner.unknown_tagged_fields = unknown(&[(0, &[])]);
     });
     refused("null_inner", "null", |it| it.null_inner = Some(Default::default()));
@@ -764,7 +764,7 @@ fn a_message_that_is_never_flexible() {
 fn a_message_without_fields() {
     check(&NoFields::default(), 0, "");
     check(&NoFields::default(), 1, "00");
-    rejected::<NoFields>("00", 0, "NoFields v0: byte 0: 1 bytes after the end of the message");
+    rejected::<NoFields>("00", 0, "NoFields v0: byte 0: 1 byte after the end of the message");
     let tagged = NoFields { unknown_tagged_fields: unknown(&[(0, &[7])]) };
     check(&tagged, 1, "01 00 01 07");
     refused(&tagged, 0, "NoFields v0: no tagged fields in this version (versions 1+)");
@@ -926,7 +926,7 @@ fn tags_of_versions_to_come_are_known() {
         "FutureTags v0: number at byte 7: tag 0 is not in this version (versions 5+)",
     );
     let known_tag = FutureTags { unknown_tagged_fields: unknown(&[(1, &[])]), ..value };
-    refused(&known_tag, 0, "FutureTags v0: has a tag that the schema knows");
+    refused(&known_tag, 0, "FutureTags v0: an unknown tagged field has a tag that the schema knows");
 }
 
 fn nested() -> NestedTags {
@@ -965,11 +965,11 @@ fn errors_inside_tag_sections_name_the_field() {
     refused(|it| it.leaves[1].name = too_long(), "leaves[1].name: more than 32767 bytes of text");
     refused(
         |it| it.leaves[1].unknown_tagged_fields = unknown(&[(0, &[])]),
-        "leaves[1]: has a tag that the schema knows",
+        "leaves[1]: an unknown tagged field has a tag that the schema knows",
     );
     refused(
         |it| it.middle.as_mut().unwrap().unknown_tagged_fields = unknown(&[(0, &[])]),
-        "middle: has a tag that the schema knows",
+        "middle: an unknown tagged field has a tag that the schema knows",
     );
 }
 
@@ -1005,7 +1005,7 @@ fn structs_named_like_what_generated_code_needs() {
     check(&value, 0, "");
     let fields = Clashes::SCHEMA.root.fields.len();
     check(&value, 1, &format!("{} 00", "01 00".repeat(fields)));
-    let text = "not in this version (versions 1+), and not its default (all fields at theirs)";
+    let text = "not in this version (versions 1+), and not its default {}";
     refused(&with::<Clashes>(|it| it.s.s = 0), 0, &format!("Clashes v0: s: {text}"));
     refused(&with::<Clashes>(|it| it.option.option = 0), 0, &format!("Clashes v0: option: {text}"));
 }
@@ -1105,7 +1105,7 @@ fn unknown_tags_in_a_version_without_tag_sections_are_refused_at_any_depth() {
 
 #[test]
 fn an_unknown_tag_that_the_schema_knows_is_refused() {
-    let text = "has a tag that the schema knows";
+    let text = "an unknown tagged field has a tag that the schema knows";
     let value = with::<Tags>(|it| it.unknown_tagged_fields = unknown(&[(13, &[])]));
     refused(&value, 2, &format!("Tags v2: {text}"));
     let value = with::<Tags>(|it| it.t8.unknown_tagged_fields = unknown(&[(0, &[]), (9, &[])]));
@@ -1143,7 +1143,7 @@ fn legacy_lengths_that_are_wrong() {
     );
     rejected(0, "0000 00000001 00000000 fffffffe", "rows[0].inner.blob at byte 10: negative length -2");
     rejected(0, "0000 00000001 00000000 00000002 01", "rows[0].inner.blob at byte 14: need 2 bytes, 1 left");
-    rejected(0, "0000 00000000 00", "byte 6: 1 bytes after the end of the message");
+    rejected(0, "0000 00000000 00", "byte 6: 1 byte after the end of the message");
 }
 
 #[test]

@@ -8,6 +8,8 @@ pub mod kip_1222;
 #[cfg(test)]
 mod connection;
 #[cfg(test)]
+mod embedded;
+#[cfg(test)]
 mod feature_bytes;
 #[cfg(test)]
 mod freshness;

@@ -511,7 +511,7 @@ fn folding() {
     );
     let vote = &message.structs[1].fields;
     assert_eq!(vote[0].domain, Some(Domain::ErrorCode));
-    assert_eq!((vote[1].domain, vote[1].inline), (Some(Domain::AcknowledgeType), Until(3)));
+    assert_eq!((vote[1].domain, vote[1].inline), (Some(Domain::AcknowledgeType), Only(3)));
     assert_eq!((&vote[2].ty, vote[2].inline, vote[2].nullable), (&Type::Struct(2), Since(4), Since(5)));
     let own: Vec<_> = message.structs[0].fields.iter().filter_map(|it| it.flexible_versions).collect();
     assert_eq!(own, [Versions::since(5)]);

@@ -263,7 +263,9 @@ fn an_unknown_tag_must_not_be_one_that_the_schema_knows() {
         for version in 3..=5 {
             let error = value.encode(version).expect_err("a known tag");
             assert_eq!(error.reason(), &EncodeReason::KnownTag);
-            let message = format!("ApiVersionsResponse v{version}: has a tag that the schema knows");
+            let message = format!(
+                "ApiVersionsResponse v{version}: an unknown tagged field has a tag that the schema knows"
+            );
             assert_eq!(error.to_string(), message);
         }
     }

@@ -242,6 +242,9 @@ fn check(message: &Message, field: &Field) -> Option<TokenStream> {
     Some(quote!(w.absent(#is_default)?;))
 }
 
+/// The runtime tells of so many tags whether a section had them.
+const TRACKED_TAGS: u32 = 64;
+
 /// The tag section at the end of a struct.
 struct Tags<'a> {
     message: &'a Message,
@@ -263,7 +266,13 @@ impl<'a> Tags<'a> {
             return quote!(r.tagged_fields(&mut self.unknown_tagged_fields));
         }
         let resets = self.fields.iter().filter(|(_, field)| is_only_tagged(field));
-        let resets = resets.map(|(_, field)| reset(self.message, field));
+        let (tracked, untracked): (Vec<_>, Vec<_>) =
+            resets.partition(|(tag, field)| *tag < TRACKED_TAGS && field.ty.fixed_size().is_none());
+        let untracked = untracked.into_iter().map(|(_, field)| reset(self.message, field));
+        let tracked = tracked.into_iter().map(|(tag, field)| {
+            let (tag, reset) = (Literal::u32_unsuffixed(tag), reset(self.message, field));
+            quote!(if !seen.has(#tag) { #reset })
+        });
         let known = Literal::u32_unsuffixed(self.strukt.known_tags);
         let arms = self.fields.iter().map(|(tag, field)| {
             let tag = Literal::u32_unsuffixed(*tag);
@@ -273,14 +282,20 @@ impl<'a> Tags<'a> {
         });
         if self.fields.is_empty() {
             let refusal = quote!(|_, _| Err(Fault::TagNotInVersion));
-            return quote!(r.tags(#known, &mut self.unknown_tagged_fields, #refusal));
+            return quote! {
+                r.tags(#known, &mut self.unknown_tagged_fields, #refusal)?;
+                Ok(())
+            };
         }
+        let seen = (tracked.len() > 0).then(|| quote!(let seen =));
         quote! {
-            #(#resets)*
-            r.tags(#known, &mut self.unknown_tagged_fields, |tag, r| match tag {
+            #(#untracked)*
+            #seen r.tags(#known, &mut self.unknown_tagged_fields, |tag, r| match tag {
                 #(#arms,)*
                 _ => Err(Fault::TagNotInVersion),
-            })
+            })?;
+            #(#tracked)*
+            Ok(())
         }
     }
 

@@ -212,12 +212,20 @@ pub(super) fn default_text(field: &Field) -> String {
         }
         (Default::Float(it), _) => format!("{it:?}"),
         (Default::Uuid(it), _) if *it == [0; 16] => "nil".to_owned(),
-        (Default::Uuid(it), _) => format!("{:#034x}", u128::from_be_bytes(*it)),
+        (Default::Uuid(it), _) => dashed(it),
         (Default::String(it), _) => format!("{it:?}"),
         (Default::Empty, Type::Array(_)) => "[]".to_owned(),
         (Default::Empty, Type::Struct(_)) => "{}".to_owned(),
         (Default::Empty, _) => "b\"\"".to_owned(),
     }
+}
+
+/// An id in the usual form.
+fn dashed(id: &[u8; 16]) -> String {
+    let hex = |range: std::ops::Range<usize>| {
+        id[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)].join("-")
 }
 
 /// The default for the schema, unless it is that of its type.

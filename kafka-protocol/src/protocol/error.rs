@@ -174,14 +174,14 @@ impl fmt::Display for DecodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedVersion { supported } => {
-                write!(f, "not a supported version (versions {supported})")
+                write!(f, "not a supported version ({})", named(*supported))
             }
             Self::UnexpectedEnd { needed, left } => {
-                let s = if *needed == 1 { "" } else { "s" };
-                write!(f, "need {needed} byte{s}, {left} left")
+                write!(f, "need {}, {left} left", count_of(*needed, "byte"))
             }
             Self::CountExceedsInput { count, min_size, left } => {
-                write!(f, "{count} elements of at least {min_size} bytes claimed, {left} bytes left")
+                let (count, min_size) = (count_of(*count, "element"), count_of(*min_size, "byte"));
+                write!(f, "{count} of at least {min_size} claimed, {} left", count_of(*left, "byte"))
             }
             Self::NegativeLength { length } => write!(f, "negative length {length}"),
             Self::Null => f.write_str("null is not allowed in this version"),
@@ -200,12 +200,14 @@ impl fmt::Display for DecodeReason {
             Self::TagOrder { tag, after } if tag == after => write!(f, "tag {tag} is there twice"),
             Self::TagOrder { tag, after } => write!(f, "tag {tag} comes after tag {after}"),
             Self::TagNotInVersion { tag, versions } => {
-                write!(f, "tag {tag} is not in this version (versions {versions})")
+                write!(f, "tag {tag} is not in this version ({})", named(*versions))
             }
             Self::TagSize { size, used } => {
-                write!(f, "tagged value of {used} bytes, but its size is {size}")
+                write!(f, "tagged value of {}, but its size is {size}", count_of(*used, "byte"))
             }
-            Self::TrailingBytes { left } => write!(f, "{left} bytes after the end of the message"),
+            Self::TrailingBytes { left } => {
+                write!(f, "{} after the end of the message", count_of(*left, "byte"))
+            }
             Self::TooMuchMemory => f.write_str("the value would take many times the memory of the message"),
         }
     }
@@ -316,22 +318,36 @@ impl fmt::Display for EncodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedVersion { supported } => {
-                write!(f, "not a supported version (versions {supported})")
+                write!(f, "not a supported version ({})", named(*supported))
             }
             Self::NotInVersion { versions, default } => {
-                write!(f, "not in this version (versions {versions}), and not its default {default}")
+                write!(f, "not in this version ({}), and not its default {default}", named(*versions))
             }
             Self::TagsNotInVersion { flexible } => {
-                write!(f, "no tagged fields in this version (versions {flexible})")
+                write!(f, "no tagged fields in this version ({})", named(*flexible))
             }
             Self::Null { nullable } if nullable.is_empty() => f.write_str("null is not allowed"),
             Self::Null { nullable } => {
-                write!(f, "null is not allowed in this version (versions {nullable})")
+                write!(f, "null is not allowed in this version ({})", named(*nullable))
             }
             Self::StringTooLong => f.write_str("more than 32767 bytes of text"),
-            Self::KnownTag => f.write_str("has a tag that the schema knows"),
+            Self::KnownTag => f.write_str("an unknown tagged field has a tag that the schema knows"),
             Self::MessageTooLong => f.write_str("more than 2147483647 bytes"),
             Self::WrongType { expected } => write!(f, "the value is not {expected}"),
         }
+    }
+}
+
+/// `1 byte`, `2 bytes`.
+fn count_of(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// `version 1`, `versions 2+`.
+fn named(versions: Versions) -> String {
+    if versions.min() == versions.max() {
+        format!("version {versions}")
+    } else {
+        format!("versions {versions}")
     }
 }

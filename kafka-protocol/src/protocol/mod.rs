@@ -91,7 +91,8 @@ pub trait Message: Codec + Clone + Debug + Default + PartialEq {
     /// Decodes a whole message over `self` and uses its buffers again: once these are large enough, nothing is
     /// allocated. Every field is overwritten.
     ///
-    /// An array that has to grow gives up the buffers of its old elements.
+    /// An array that has to grow gives up the buffers of its old elements, one that shrinks those of the elements that
+    /// are too many.
     ///
     /// # Errors
     ///

@@ -173,15 +173,19 @@ pub(crate) fn default_text(field: &FieldSchema) -> String {
         (DefaultValue::Null, _) => "null".to_owned(),
         (DefaultValue::True, _) => "true".to_owned(),
         (DefaultValue::Int(number), _) => number.to_string(),
-        (DefaultValue::Float(number), _) => number.to_string(),
+        (DefaultValue::Float(number), _) if number.is_infinite() => {
+            if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+        }
+        (DefaultValue::Float(number), _) => format!("{number:?}"),
         (DefaultValue::String(text), _) => format!("{text:?}"),
         (DefaultValue::Uuid(id), _) => uuid::Uuid::from_u128(id).to_string(),
         (DefaultValue::Zero, FieldType::Bool) => "false".to_owned(),
         (DefaultValue::Zero, FieldType::String) => "\"\"".to_owned(),
-        (DefaultValue::Zero, FieldType::Uuid) => uuid::Uuid::nil().to_string(),
-        (DefaultValue::Zero, FieldType::Bytes | FieldType::Records) => "(no bytes)".to_owned(),
+        (DefaultValue::Zero, FieldType::Uuid) => "nil".to_owned(),
+        (DefaultValue::Zero, FieldType::Bytes | FieldType::Records) => "b\"\"".to_owned(),
         (DefaultValue::Zero, FieldType::Array(_)) => "[]".to_owned(),
-        (DefaultValue::Zero, FieldType::Struct(_)) => "(all fields at theirs)".to_owned(),
+        (DefaultValue::Zero, FieldType::Struct(_)) => "{}".to_owned(),
+        (DefaultValue::Zero, FieldType::Float64) => "0.0".to_owned(),
         (DefaultValue::Zero, _) => "0".to_owned(),
     }
 }

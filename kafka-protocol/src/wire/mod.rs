@@ -30,7 +30,7 @@ pub use fault::Fault;
 pub use fixed::Fixed;
 pub(crate) use fixed::fixed_newtype;
 pub use list::List;
-pub use reader::Reader;
+pub use reader::{Reader, Seen};
 pub use tags::{TaggedFields, Tags};
 pub use writer::{Count, Sink, Writer};
 

@@ -246,11 +246,12 @@ impl<'a> Reader<'a> {
     /// [`Fault::Short`], [`Fault::TagOrder`], [`Fault::Memory`], [`Fault::Varint`]
     #[inline(always)]
     pub fn tagged_fields(&mut self, unknown: &mut TaggedFields) -> Result<(), Fault> {
-        self.tags(0, unknown, |_, _| Err(Fault::TagNotInVersion))
+        self.tags(0, unknown, |_, _| Err(Fault::TagNotInVersion)).map(drop)
     }
 
     /// The tag section of a struct that knows the tags below `known`; `read` is called for each of them that is
-    /// there.
+    /// there. Tells which ones these are, as the other fields get their defaults: not before, or else they would lose
+    /// the buffers that are to be used again.
     ///
     /// # Errors
     ///
@@ -261,15 +262,15 @@ impl<'a> Reader<'a> {
         known: u32,
         unknown: &mut TaggedFields,
         read: impl FnMut(u32, &mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Seen, Fault> {
         unknown.clear();
         if !self.flexible {
-            return Ok(());
+            return Ok(Seen::default());
         }
         match *self.rest {
             [0, ref rest @ ..] => {
                 self.rest = rest;
-                Ok(())
+                Ok(Seen::default())
             }
             _ => {
                 let (after, done) = some_tags(*self, known, unknown, read);
@@ -332,6 +333,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The known tags that a section has, of those below 64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen(u64);
+
+impl Seen {
+    /// Whether the section has `tag`, which is below 64.
+    #[inline(always)]
+    pub fn has(self, tag: u32) -> bool {
+        self.0 >> tag & 1 == 1
+    }
+}
+
 #[inline(always)]
 fn nullable(length: i64) -> Result<Option<usize>, Fault> {
     match usize::try_from(length) {
@@ -378,8 +391,9 @@ fn some_tags<'a>(
     known: u32,
     unknown: &mut TaggedFields,
     mut read: impl FnMut(u32, &mut Reader<'a>) -> Result<(), Fault>,
-) -> (Reader<'a>, Result<(), Fault>) {
+) -> (Reader<'a>, Result<Seen, Fault>) {
     let done = (|| {
+        let mut seen = Seen::default();
         let mut left = r.varint()?;
         let mut next = 0;
         while left > 0 {
@@ -396,12 +410,13 @@ fn some_tags<'a>(
             r.budget = inner.budget;
             if done.is_err() || !inner.rest.is_empty() {
                 r.rest = inner.rest;
-                return done.and(Err(Fault::TagSize));
+                return Err(done.err().unwrap_or(Fault::TagSize));
             }
+            seen.0 |= 1u64.checked_shl(tag).unwrap_or(0);
             left -= 1;
         }
         if left == 0 {
-            return Ok(());
+            return Ok(seen);
         }
         // Tags ascend and known ones are the lowest, so the unknown ones are one piece at the end.
         r.claim(TaggedFields::BOX_SIZE)?;
@@ -413,7 +428,7 @@ fn some_tags<'a>(
             r.take(size)?;
         }
         unknown.set(left, last, r.share(&start[..start.len() - r.rest.len()]));
-        Ok(())
+        Ok(seen)
     })();
     (r, done)
 }

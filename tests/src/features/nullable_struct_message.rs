@@ -68,17 +68,23 @@ impl Codec for NullableStructMessage {
         } else {
             self.struct2.get_or_insert_default().read(r)?;
         }
-        self.struct3 = None;
-        self.struct4 = Some(MyStruct4::default());
-        r.tags(
-            2,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => r.tagged_struct(&mut self.struct3),
-                1 => r.tagged_struct(&mut self.struct4),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                2,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => r.tagged_struct(&mut self.struct3),
+                    1 => r.tagged_struct(&mut self.struct4),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.struct3 = None;
+        }
+        if !seen.has(1) {
+            self.struct4 = Some(MyStruct4::default());
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -58,7 +58,7 @@ pub struct SimpleExampleMessage {
 
     /// An id.
     ///
-    /// Versions 1+; in others it must be `0x1f728a3b835344f6825ad1269b7bd6ec`, and decodes so. Tag 6.
+    /// Versions 1+; in others it must be `1f728a3b-8353-44f6-825a-d1269b7bd6ec`, and decodes so. Tag 6.
     pub tagged_uuid: Uuid,
 
     /// A number.
@@ -166,31 +166,43 @@ impl Codec for SimpleExampleMessage {
         } else {
             (33000, 1234567)
         };
-        self.my_tagged_int_array.clear();
-        self.my_nullable_string = None;
         self.my_int16 = 123;
         self.my_float64 = 12.34;
-        self.my_string.clear();
-        self.my_bytes = Some(Bytes::new());
         self.tagged_uuid = Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec);
         self.tagged_long = 914172222550880202;
-        self.my_tagged_struct = TaggedStruct::default();
-        r.tags(
-            9,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.my_tagged_int_array.read(r),
-                1 => self.my_nullable_string.read(r),
-                2 => self.my_int16.read(r),
-                3 => self.my_float64.read(r),
-                4 => self.my_string.read(r),
-                5 => self.my_bytes.read(r),
-                6 => self.tagged_uuid.read(r),
-                7 => self.tagged_long.read(r),
-                8 if r.version() >= 2 => self.my_tagged_struct.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                9,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.my_tagged_int_array.read(r),
+                    1 => self.my_nullable_string.read(r),
+                    2 => self.my_int16.read(r),
+                    3 => self.my_float64.read(r),
+                    4 => self.my_string.read(r),
+                    5 => self.my_bytes.read(r),
+                    6 => self.tagged_uuid.read(r),
+                    7 => self.tagged_long.read(r),
+                    8 if r.version() >= 2 => self.my_tagged_struct.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.my_tagged_int_array.clear();
+        }
+        if !seen.has(1) {
+            self.my_nullable_string = None;
+        }
+        if !seen.has(4) {
+            self.my_string.clear();
+        }
+        if !seen.has(5) {
+            self.my_bytes = Some(Bytes::new());
+        }
+        if !seen.has(8) {
+            self.my_tagged_struct = TaggedStruct::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]

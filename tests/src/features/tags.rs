@@ -141,37 +141,57 @@ impl Codec for Tags {
         self.t0 = true;
         self.t1 = -1;
         self.t2 = 0.0;
-        self.t3.clear();
-        self.t4 = None;
-        self.t5 = Some(Str::const_new(""));
-        self.t6.clear();
-        self.t7 = Some(Vec::new());
-        self.t8 = WithTag::default();
-        self.t9 = None;
-        self.t10 = Some(OrEmpty::default());
         self.t11 = Uuid::nil();
-        self.t13.clear();
-        r.tags(
-            14,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.t0.read(r),
-                1 => self.t1.read(r),
-                2 => self.t2.read(r),
-                3 => self.t3.read(r),
-                4 => self.t4.read(r),
-                5 => self.t5.read(r),
-                6 => self.t6.read(r),
-                7 => self.t7.read(r),
-                8 => self.t8.read(r),
-                9 => r.tagged_struct(&mut self.t9),
-                10 => r.tagged_struct(&mut self.t10),
-                11 => self.t11.read(r),
-                12 if r.version() >= 2 => self.t12.read(r),
-                13 => self.t13.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                14,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.t0.read(r),
+                    1 => self.t1.read(r),
+                    2 => self.t2.read(r),
+                    3 => self.t3.read(r),
+                    4 => self.t4.read(r),
+                    5 => self.t5.read(r),
+                    6 => self.t6.read(r),
+                    7 => self.t7.read(r),
+                    8 => self.t8.read(r),
+                    9 => r.tagged_struct(&mut self.t9),
+                    10 => r.tagged_struct(&mut self.t10),
+                    11 => self.t11.read(r),
+                    12 if r.version() >= 2 => self.t12.read(r),
+                    13 => self.t13.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(3) {
+            self.t3.clear();
+        }
+        if !seen.has(4) {
+            self.t4 = None;
+        }
+        if !seen.has(5) {
+            self.t5 = Some(Str::const_new(""));
+        }
+        if !seen.has(6) {
+            self.t6.clear();
+        }
+        if !seen.has(7) {
+            self.t7 = Some(Vec::new());
+        }
+        if !seen.has(8) {
+            self.t8 = WithTag::default();
+        }
+        if !seen.has(9) {
+            self.t9 = None;
+        }
+        if !seen.has(10) {
+            self.t10 = Some(OrEmpty::default());
+        }
+        if !seen.has(13) {
+            self.t13.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -262,15 +282,19 @@ impl Codec for WithTag {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         self.x = r.fixed()?;
-        self.y.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.y.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.y.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.y.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -141,7 +141,8 @@ impl Codec for CreatableTopicResult {
                 0 => self.topic_config_error_code.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

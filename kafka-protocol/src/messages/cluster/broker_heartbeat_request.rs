@@ -89,17 +89,23 @@ impl Codec for BrokerHeartbeatRequest {
             self.want_fence,
             self.want_shut_down,
         ) = r.fixed()?;
-        self.offline_log_dirs.clear();
-        self.cordoned_log_dirs = None;
-        r.tags(
-            2,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 1 => self.offline_log_dirs.read(r),
-                1 if r.version() >= 2 => self.cordoned_log_dirs.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                2,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 1 => self.offline_log_dirs.read(r),
+                    1 if r.version() >= 2 => self.cordoned_log_dirs.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.offline_log_dirs.clear();
+        }
+        if !seen.has(1) {
+            self.cordoned_log_dirs = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

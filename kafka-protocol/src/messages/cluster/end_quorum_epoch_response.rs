@@ -46,15 +46,19 @@ impl Codec for EndQuorumEpochResponse {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         self.error_code = r.fixed()?;
         r.array(&mut self.topics)?;
-        self.node_endpoints.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.node_endpoints.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.node_endpoints.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.node_endpoints.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]

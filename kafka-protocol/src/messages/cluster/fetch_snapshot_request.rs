@@ -71,15 +71,19 @@ impl Codec for FetchSnapshotRequest {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.replica_id, self.max_bytes) = r.fixed()?;
         r.array(&mut self.topics)?;
-        self.cluster_id = None;
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.cluster_id.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.cluster_id.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.cluster_id = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -165,7 +169,8 @@ impl Codec for PartitionSnapshot {
                 0 if r.version() >= 1 => self.replica_directory_id.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

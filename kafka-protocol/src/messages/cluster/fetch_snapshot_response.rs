@@ -49,15 +49,19 @@ impl Codec for FetchSnapshotResponse {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.throttle_time_ms, self.error_code) = r.fixed()?;
         r.array(&mut self.topics)?;
-        self.node_endpoints.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 1 => self.node_endpoints.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 1 => self.node_endpoints.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.node_endpoints.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -152,15 +156,19 @@ impl Codec for PartitionSnapshot {
         self.snapshot_id.read(r)?;
         (self.size, self.position) = r.fixed()?;
         r.bytes(self.unaligned_records.get_or_insert_default())?;
-        self.current_leader = LeaderIdAndEpoch::default();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.current_leader.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.current_leader.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.current_leader = LeaderIdAndEpoch::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -43,15 +43,19 @@ impl Codec for UpdateRaftVoterResponse {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.throttle_time_ms, self.error_code) = r.fixed()?;
-        self.current_leader = CurrentLeader::default();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.current_leader.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.current_leader.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.current_leader = CurrentLeader::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -92,15 +92,19 @@ impl Codec for ConsumerGroupMemberMetadataValue {
         r.nullable_string(&mut self.subscribed_topic_regex)?;
         self.rebalance_timeout_ms = r.fixed()?;
         r.nullable_string(&mut self.server_assignor)?;
-        self.classic_member_metadata = Some(ClassicMemberMetadata::default());
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => r.tagged_struct(&mut self.classic_member_metadata),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => r.tagged_struct(&mut self.classic_member_metadata),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.classic_member_metadata = Some(ClassicMemberMetadata::default());
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -44,7 +44,8 @@ impl Codec for ConsumerGroupMetadataValue {
                 0 => self.metadata_hash.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -44,7 +44,8 @@ impl Codec for ConsumerGroupTargetAssignmentMetadataValue {
                 0 => self.assignment_timestamp.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

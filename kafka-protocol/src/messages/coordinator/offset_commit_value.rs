@@ -85,7 +85,8 @@ impl Codec for OffsetCommitValue {
                 0 => self.topic_id.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -87,7 +87,8 @@ impl Codec for ShareSnapshotValue {
                 0 => self.delivery_complete_count.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

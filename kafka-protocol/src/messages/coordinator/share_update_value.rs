@@ -68,7 +68,8 @@ impl Codec for ShareUpdateValue {
                 0 => self.delivery_complete_count.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

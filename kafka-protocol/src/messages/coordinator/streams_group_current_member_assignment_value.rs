@@ -119,15 +119,19 @@ impl Codec for TaskIds {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         r.string(&mut self.subtopology_id)?;
         r.array(&mut self.partitions)?;
-        self.assignment_epochs = Some(SmallVec::new());
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.assignment_epochs.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.assignment_epochs.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.assignment_epochs = Some(SmallVec::new());
+        }
+        Ok(())
     }
 
     #[inline(always)]

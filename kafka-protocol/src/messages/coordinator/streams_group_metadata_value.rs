@@ -71,20 +71,24 @@ impl Codec for StreamsGroupMetadataValue {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.epoch, self.metadata_hash) = r.fixed()?;
         self.validated_topology_epoch = -1;
-        self.last_assignment_configs = Some(Vec::new());
         self.stored_description_topology_epoch = -1;
         self.failed_description_topology_epoch = -1;
-        r.tags(
-            4,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.validated_topology_epoch.read(r),
-                1 => self.last_assignment_configs.read(r),
-                2 => self.stored_description_topology_epoch.read(r),
-                3 => self.failed_description_topology_epoch.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                4,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.validated_topology_epoch.read(r),
+                    1 => self.last_assignment_configs.read(r),
+                    2 => self.stored_description_topology_epoch.read(r),
+                    3 => self.failed_description_topology_epoch.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(1) {
+            self.last_assignment_configs = Some(Vec::new());
+        }
+        Ok(())
     }
 
     #[inline(always)]

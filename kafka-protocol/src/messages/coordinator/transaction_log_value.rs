@@ -120,7 +120,8 @@ impl Codec for TransactionLogValue {
                 3 => self.next_producer_epoch.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -88,21 +88,27 @@ impl Codec for ApiVersionsResponse {
         self.error_code = r.fixed()?;
         r.array(&mut self.api_keys)?;
         self.throttle_time_ms = if r.version() >= 1 { r.fixed()? } else { 0 };
-        self.supported_features.clear();
         self.finalized_features_epoch = -1;
-        self.finalized_features.clear();
         self.zk_migration_ready = false;
-        r.tags(
-            4,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.supported_features.read(r),
-                1 => self.finalized_features_epoch.read(r),
-                2 => self.finalized_features.read(r),
-                3 => self.zk_migration_ready.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                4,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.supported_features.read(r),
+                    1 => self.finalized_features_epoch.read(r),
+                    2 => self.finalized_features.read(r),
+                    3 => self.zk_migration_ready.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.supported_features.clear();
+        }
+        if !seen.has(2) {
+            self.finalized_features.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]

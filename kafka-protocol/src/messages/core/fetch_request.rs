@@ -138,17 +138,23 @@ impl Codec for FetchRequest {
         } else {
             self.rack_id.clear();
         }
-        self.cluster_id = None;
-        self.replica_state = ReplicaState::default();
-        r.tags(
-            2,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.cluster_id.read(r),
-                1 if r.version() >= 15 => self.replica_state.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                2,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.cluster_id.read(r),
+                    1 if r.version() >= 15 => self.replica_state.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.cluster_id = None;
+        }
+        if !seen.has(1) {
+            self.replica_state = ReplicaState::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -368,7 +374,8 @@ impl Codec for FetchPartition {
                 1 if r.version() >= 18 => self.high_watermark.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

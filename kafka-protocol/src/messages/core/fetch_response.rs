@@ -67,15 +67,19 @@ impl Codec for FetchResponse {
             (ErrorCode::NONE, 0)
         };
         r.array(&mut self.responses)?;
-        self.node_endpoints.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 16 => self.node_endpoints.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 16 => self.node_endpoints.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.node_endpoints.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -240,19 +244,27 @@ impl Codec for PartitionData {
         r.nullable_array(&mut self.aborted_transactions)?;
         self.preferred_read_replica = if r.version() >= 11 { r.fixed()? } else { -1 };
         r.nullable_bytes(&mut self.records)?;
-        self.diverging_epoch = EpochEndOffset::default();
-        self.current_leader = LeaderIdAndEpoch::default();
-        self.snapshot_id = SnapshotId::default();
-        r.tags(
-            3,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.diverging_epoch.read(r),
-                1 => self.current_leader.read(r),
-                2 => self.snapshot_id.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                3,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.diverging_epoch.read(r),
+                    1 => self.current_leader.read(r),
+                    2 => self.snapshot_id.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.diverging_epoch = EpochEndOffset::default();
+        }
+        if !seen.has(1) {
+            self.current_leader = LeaderIdAndEpoch::default();
+        }
+        if !seen.has(2) {
+            self.snapshot_id = SnapshotId::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -50,15 +50,19 @@ impl Codec for ProduceResponse {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         r.array(&mut self.responses)?;
         self.throttle_time_ms = r.fixed()?;
-        self.node_endpoints.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 10 => self.node_endpoints.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 10 => self.node_endpoints.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.node_endpoints.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -206,15 +210,19 @@ impl Codec for PartitionProduceResponse {
         } else {
             self.error_message = None;
         }
-        self.current_leader = LeaderIdAndEpoch::default();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 10 => self.current_leader.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 10 => self.current_leader.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.current_leader = LeaderIdAndEpoch::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]

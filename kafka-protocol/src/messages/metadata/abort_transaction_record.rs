@@ -32,15 +32,19 @@ impl Codec for AbortTransactionRecord {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        self.reason = None;
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.reason.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.reason.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.reason = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -32,15 +32,19 @@ impl Codec for BeginTransactionRecord {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        self.name = None;
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.name.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.name.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.name = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -60,19 +60,25 @@ impl Codec for BrokerRegistrationChangeRecord {
         (self.broker_id, self.broker_epoch) = r.fixed()?;
         self.fenced = 0;
         self.in_controlled_shutdown = 0;
-        self.log_dirs.clear();
-        self.cordoned_log_dirs = None;
-        r.tags(
-            4,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.fenced.read(r),
-                1 if r.version() >= 1 => self.in_controlled_shutdown.read(r),
-                2 if r.version() >= 2 => self.log_dirs.read(r),
-                3 if r.version() >= 3 => self.cordoned_log_dirs.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                4,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.fenced.read(r),
+                    1 if r.version() >= 1 => self.in_controlled_shutdown.read(r),
+                    2 if r.version() >= 2 => self.log_dirs.read(r),
+                    3 if r.version() >= 3 => self.cordoned_log_dirs.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(2) {
+            self.log_dirs.clear();
+        }
+        if !seen.has(3) {
+            self.cordoned_log_dirs = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

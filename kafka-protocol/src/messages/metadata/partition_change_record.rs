@@ -104,31 +104,47 @@ impl Codec for PartitionChangeRecord {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         (self.partition_id, self.topic_id) = r.fixed()?;
-        self.isr = None;
         self.leader = -2;
-        self.replicas = None;
-        self.removing_replicas = None;
-        self.adding_replicas = None;
         self.leader_recovery_state = -1;
-        self.eligible_leader_replicas = None;
-        self.last_known_elr = None;
-        self.directories = None;
-        r.tags(
-            9,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.isr.read(r),
-                1 => self.leader.read(r),
-                2 => self.replicas.read(r),
-                3 => self.removing_replicas.read(r),
-                4 => self.adding_replicas.read(r),
-                5 => self.leader_recovery_state.read(r),
-                6 if r.version() >= 2 => self.eligible_leader_replicas.read(r),
-                7 if r.version() >= 2 => self.last_known_elr.read(r),
-                8 if r.version() >= 1 => self.directories.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                9,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.isr.read(r),
+                    1 => self.leader.read(r),
+                    2 => self.replicas.read(r),
+                    3 => self.removing_replicas.read(r),
+                    4 => self.adding_replicas.read(r),
+                    5 => self.leader_recovery_state.read(r),
+                    6 if r.version() >= 2 => self.eligible_leader_replicas.read(r),
+                    7 if r.version() >= 2 => self.last_known_elr.read(r),
+                    8 if r.version() >= 1 => self.directories.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.isr = None;
+        }
+        if !seen.has(2) {
+            self.replicas = None;
+        }
+        if !seen.has(3) {
+            self.removing_replicas = None;
+        }
+        if !seen.has(4) {
+            self.adding_replicas = None;
+        }
+        if !seen.has(6) {
+            self.eligible_leader_replicas = None;
+        }
+        if !seen.has(7) {
+            self.last_known_elr = None;
+        }
+        if !seen.has(8) {
+            self.directories = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -119,18 +119,24 @@ impl Codec for PartitionRecord {
             self.directories.clear();
         }
         self.leader_recovery_state = 0;
-        self.eligible_leader_replicas = None;
-        self.last_known_elr = None;
-        r.tags(
-            3,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.leader_recovery_state.read(r),
-                1 if r.version() >= 2 => self.eligible_leader_replicas.read(r),
-                2 if r.version() >= 2 => self.last_known_elr.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                3,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.leader_recovery_state.read(r),
+                    1 if r.version() >= 2 => self.eligible_leader_replicas.read(r),
+                    2 if r.version() >= 2 => self.last_known_elr.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(1) {
+            self.eligible_leader_replicas = None;
+        }
+        if !seen.has(2) {
+            self.last_known_elr = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -105,17 +105,23 @@ impl Codec for RegisterBrokerRecord {
         r.nullable_string(&mut self.rack)?;
         self.fenced = r.fixed()?;
         self.in_controlled_shutdown = if r.version() >= 1 { r.fixed()? } else { false };
-        self.log_dirs.clear();
-        self.cordoned_log_dirs = None;
-        r.tags(
-            2,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 3 => self.log_dirs.read(r),
-                1 if r.version() >= 4 => self.cordoned_log_dirs.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                2,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 3 => self.log_dirs.read(r),
+                    1 if r.version() >= 4 => self.cordoned_log_dirs.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.log_dirs.clear();
+        }
+        if !seen.has(1) {
+            self.cordoned_log_dirs = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -82,7 +82,8 @@ impl Codec for RemoteLogSegmentMetadataRecord {
                 0 => self.txn_index_empty.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -98,7 +98,8 @@ impl Codec for Domains {
                 0 => self.tagged_error_code.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

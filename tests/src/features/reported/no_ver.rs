@@ -42,7 +42,8 @@ impl Codec for NoVer {
                 0 if r.version() >= 1 => self.aa.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -40,7 +40,8 @@ impl Codec for QTag {
                 0 => self.aa.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -32,15 +32,19 @@ impl Codec for TagNull {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        self.ta = None;
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => r.tagged_struct(&mut self.ta),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => r.tagged_struct(&mut self.ta),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.ta = None;
+        }
+        Ok(())
     }
 
     #[inline(always)]

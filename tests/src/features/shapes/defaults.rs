@@ -124,7 +124,7 @@ pub struct Defaults {
 
     /// An id.
     ///
-    /// Versions 1+; others drop it and decode `0x1f728a3b835344f6825ad1269b7bd6ec`.
+    /// Versions 1+; others drop it and decode `1f728a3b-8353-44f6-825a-d1269b7bd6ec`.
     pub id: Uuid,
 
     /// A text.

@@ -39,7 +39,8 @@ impl Codec for FutureTags {
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         self.number.read(r)?;
         self.inner.read(r)?;
-        r.tags(2, &mut self.unknown_tagged_fields, |_, _| Err(Fault::TagNotInVersion))
+        r.tags(2, &mut self.unknown_tagged_fields, |_, _| Err(Fault::TagNotInVersion))?;
+        Ok(())
     }
 
     #[inline(always)]

@@ -110,19 +110,23 @@ impl Codec for Moves {
         }
         r.array(&mut self.rows)?;
         self.after = r.fixed()?;
-        self.tagged.clear();
-        r.tags(
-            5,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 2 => self.name.get_or_insert_default().read(r),
-                1 if r.version() >= 2 => self.count.read(r),
-                2 if r.version() >= 3 => self.late.read(r),
-                3 if r.version() >= 2 => r.tagged_struct(&mut self.inner),
-                4 => self.tagged.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                5,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 2 => self.name.get_or_insert_default().read(r),
+                    1 if r.version() >= 2 => self.count.read(r),
+                    2 if r.version() >= 3 => self.late.read(r),
+                    3 if r.version() >= 2 => r.tagged_struct(&mut self.inner),
+                    4 => self.tagged.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(4) {
+            self.tagged.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -257,7 +261,8 @@ impl Codec for Row {
                 0 if r.version() >= 2 => self.text.get_or_insert_default().read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

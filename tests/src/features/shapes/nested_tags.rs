@@ -34,15 +34,19 @@ impl Codec for NestedTags {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        self.outer = Outer::default();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.outer.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.outer.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.outer = Outer::default();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -77,17 +81,23 @@ impl Codec for Outer {
 
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
-        self.middle = None;
-        self.leaves.clear();
-        r.tags(
-            2,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => r.tagged_struct(&mut self.middle),
-                1 => self.leaves.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                2,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => r.tagged_struct(&mut self.middle),
+                    1 => self.leaves.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.middle = None;
+        }
+        if !seen.has(1) {
+            self.leaves.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -135,7 +145,8 @@ impl Codec for Middle {
                 0 => self.leaf.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]
@@ -174,15 +185,19 @@ impl Codec for Leaf {
     #[inline]
     fn read(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
         r.string(&mut self.name)?;
-        self.late.clear();
-        r.tags(
-            1,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 if r.version() >= 1 => self.late.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                1,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 if r.version() >= 1 => self.late.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(0) {
+            self.late.clear();
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -117,7 +117,8 @@ impl Codec for OwnForm {
                 0 if r.version() >= 3 => self.moved.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

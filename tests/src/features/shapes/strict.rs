@@ -245,7 +245,8 @@ impl Codec for Strict {
                 0 => self.tagged.read(r),
                 _ => Err(Fault::TagNotInVersion),
             },
-        )
+        )?;
+        Ok(())
     }
 
     #[inline(always)]

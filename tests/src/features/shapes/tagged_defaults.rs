@@ -45,7 +45,7 @@ pub struct TaggedDefaults {
 
     /// An id.
     ///
-    /// Default `0x1f728a3b835344f6825ad1269b7bd6ec`. Tag 6.
+    /// Default `1f728a3b-8353-44f6-825a-d1269b7bd6ec`. Tag 6.
     pub id: Uuid,
 
     /// A text of more than 24 bytes.
@@ -104,26 +104,34 @@ impl Codec for TaggedDefaults {
         self.not_anumber = f64::NAN;
         self.infinite = f64::INFINITY;
         self.id = Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec);
-        self.long_text = Str::const_new("longer than what fits a string in place");
-        self.odd_text = Str::const_new("say \"hi\" // to C:\\ and `é`");
-        self.nullable_text = Some(Str::const_new("not null"));
-        r.tags(
-            10,
-            &mut self.unknown_tagged_fields,
-            |tag, r| match tag {
-                0 => self.bool.read(r),
-                1 => self.uint32.read(r),
-                2 => self.int64.read(r),
-                3 => self.minus_zero.read(r),
-                4 => self.not_anumber.read(r),
-                5 => self.infinite.read(r),
-                6 => self.id.read(r),
-                7 => self.long_text.read(r),
-                8 => self.odd_text.read(r),
-                9 => self.nullable_text.read(r),
-                _ => Err(Fault::TagNotInVersion),
-            },
-        )
+        let seen = r
+            .tags(
+                10,
+                &mut self.unknown_tagged_fields,
+                |tag, r| match tag {
+                    0 => self.bool.read(r),
+                    1 => self.uint32.read(r),
+                    2 => self.int64.read(r),
+                    3 => self.minus_zero.read(r),
+                    4 => self.not_anumber.read(r),
+                    5 => self.infinite.read(r),
+                    6 => self.id.read(r),
+                    7 => self.long_text.read(r),
+                    8 => self.odd_text.read(r),
+                    9 => self.nullable_text.read(r),
+                    _ => Err(Fault::TagNotInVersion),
+                },
+            )?;
+        if !seen.has(7) {
+            self.long_text = Str::const_new("longer than what fits a string in place");
+        }
+        if !seen.has(8) {
+            self.odd_text = Str::const_new("say \"hi\" // to C:\\ and `é`");
+        }
+        if !seen.has(9) {
+            self.nullable_text = Some(Str::const_new("not null"));
+        }
+        Ok(())
     }
 
     #[inline(always)]
