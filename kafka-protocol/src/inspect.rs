@@ -10,8 +10,8 @@
 //! let text = dump.to_string();
 //! let lines: Vec<_> = text.lines().take(3).collect();
 //! assert_eq!(lines, [
-//!     " 0  08 776f726b657273  group_id               \"workers\"   length 7",
-//!     " 8  01                 member_id              \"\"          length 0",
+//!     " 0  08 776f726b657273  group_id               \"workers\"  length 7",
+//!     " 8  01                 member_id              \"\"         length 0",
 //!     " 9  00000000           share_session_epoch    0",
 //! ]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,10 +85,10 @@ pub fn response(bytes: &[u8], schema: &'static MessageSchema, version: i16) -> D
 /// let text = dump.to_string();
 /// let lines: Vec<_> = text.lines().take(4).collect();
 /// assert_eq!(lines, [
-///     " 0  00000012  size                          18",
-///     " 4  0012      header.request_api_key        18  ApiVersions",
-///     " 6  0004      header.request_api_version    4",
-///     " 8  00000007  header.correlation_id         7",
+///     " 0  00000012       size                          18",
+///     " 4  0012           header.request_api_key        18      ApiVersions",
+///     " 6  0004           header.request_api_version    4",
+///     " 8  00000007       header.correlation_id         7",
 /// ]);
 /// assert_eq!(dump.error(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

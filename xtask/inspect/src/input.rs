@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub(crate) fn bytes(input: &[String]) -> Result<Vec<u8>> {
     match input {
         [input] if input == "-" || Path::new(input).exists() => {
+            ensure!(!is_recording(input), "{input} is a recording, which says itself what its frames are");
             let content = read(input)?;
             match str::from_utf8(&content) {
                 Ok(text) if looks_like_hex(text) => unhex(text).with_context(|| name(input)),
@@ -30,9 +31,8 @@ pub(crate) fn bytes(input: &[String]) -> Result<Vec<u8>> {
 /// The lines of a recording; `None` if the input is something else.
 pub(crate) fn recording(input: &[String]) -> Result<Option<String>> {
     let [input] = input else { return Ok(None) };
-    let path = Path::new(input);
-    let named_so = path.extension().is_some_and(|extension| extension == "jsonl");
-    if !named_so && input != "-" && !path.exists() {
+    let named_so = is_recording(input);
+    if !named_so && input != "-" && !Path::new(input).exists() {
         return Ok(None);
     }
     let content = read(input)?;
@@ -41,6 +41,10 @@ pub(crate) fn recording(input: &[String]) -> Result<Option<String>> {
         Err(_) if named_so => bail!("{input} is not text"),
         _ => Ok(None),
     }
+}
+
+fn is_recording(input: &str) -> bool {
+    Path::new(input).extension().is_some_and(|extension| extension == "jsonl")
 }
 
 fn read(input: &str) -> Result<Vec<u8>> {
