@@ -27,9 +27,13 @@ mod golden;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod inspect_frames;
+#[cfg(test)]
 mod kip_1222_bytes;
 #[cfg(test)]
 mod primitives;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]

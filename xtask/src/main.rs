@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod inspect;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,15 +23,18 @@ enum Verb {
     Codegen(codegen::Arguments),
     /// Compares speed and allocations with other crates; needs minutes to build them
     Bench(bench::Arguments),
+    /// Says what each byte of a message, of a frame or of a recording means
+    Inspect(inspect::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
-        Verb::Codegen(arguments) => codegen::run(&arguments),
-        Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Codegen(arguments) => codegen::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
