@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use syn::parse::Parser;
 
 use crate::source::{Source, load};
 use crate::{Coverage, Options, files, generate, report::Report};
@@ -65,6 +66,15 @@ impl fmt::Display for CoverageArguments {
     }
 }
 
+/// The arguments that ask for the set.
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--messages {} --out {}", self.messages.display(), self.out.display())?;
+        self.runtime.iter().try_for_each(|runtime| write!(f, " --runtime {runtime}"))?;
+        self.coverage.fmt(f)
+    }
+}
+
 /// Generates a set, or with `check` only tells what differs. `repair` is the command that makes it right.
 ///
 /// # Errors
@@ -73,8 +83,9 @@ impl fmt::Display for CoverageArguments {
 /// read or written.
 pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
     let runtime = set.runtime.as_deref().unwrap_or("kafka_protocol");
-    let runtime =
-        syn::parse_str(runtime).with_context(|| format!("--runtime {runtime}: not a path in Rust"))?;
+    let runtime = syn::Path::parse_mod_style
+        .parse_str(runtime)
+        .with_context(|| format!("--runtime {runtime}: not the path of a module in Rust"))?;
     let options = Options { runtime, coverage: set.coverage.coverage(), protocol: set.protocol };
     let sources = load(&set.messages)?;
     let output = match generate(&sources, &options) {
@@ -96,11 +107,16 @@ pub fn run(set: &Set, check: bool, repair: &str) -> Result<()> {
         for (what, path) in changes.iter() {
             eprintln!("{what}: {}", set.out.join(path).display());
         }
+        ensure!(
+            changes.foreign.is_empty(),
+            "files that were not generated are in the way; move them elsewhere"
+        );
         ensure!(changes.is_empty(), "generated files are not up to date; run `{repair}`");
     } else {
         let changes = files::update(&set.out, &output.files)?;
         eprintln!(
-            "{messages} messages in {}: {} files written, {} deleted, {} as they were",
+            "{messages} message{} in {}: {} files written, {} deleted, {} as they were",
+            if messages == 1 { "" } else { "s" },
             set.out.display(),
             changes.missing.len() + changes.stale.len(),
             changes.orphaned.len(),

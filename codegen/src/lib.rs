@@ -37,7 +37,8 @@ pub fn generate(sources: &[Source], options: &Options) -> Result<Output, Report>
 /// What to generate for.
 #[derive(Clone)]
 pub struct Options {
-    /// Where generated code finds the runtime: `crate`, or the path of the `kafka-protocol` crate.
+    /// Where generated code finds the runtime: `crate`, or the path of the `kafka-protocol` crate. It is that of a module,
+    /// so it has no generic arguments.
     pub runtime: syn::Path,
     /// How much of a protocol the set is.
     pub coverage: Coverage,

@@ -18,7 +18,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { set, check } = Arguments::parse();
-    match run(&set, check, "codegen with the same arguments but --check") {
+    let repair = format!("codegen {set}");
+    match run(&set, check, &repair) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

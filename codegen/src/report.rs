@@ -340,7 +340,7 @@ rules! {
     S7,
     /// A common struct contains no inline struct.
     S8,
-    /// No struct contains itself, and structs nest at most 64 deep.
+    /// No struct contains itself, and structs nest at most 16 deep.
     S9,
     /// No struct has the name of its message.
     S10,

@@ -51,6 +51,11 @@ pub fn load(dir: &Path) -> Result<Vec<Source>, LoadError> {
         for path in entries(&folder)? {
             if !path.is_dir() {
                 sources.extend(read(&prefix, &path)?);
+            } else if let Some(lost) = first_schema(&path)? {
+                return Err(LoadError::new(
+                    &lost,
+                    "schemas are in the folder or in its sub-folders, not deeper",
+                ));
             }
         }
     }
@@ -91,8 +96,26 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, LoadError> {
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|error| LoadError::new(dir, error))?;
+    // Hidden files are those of tools.
+    paths.retain(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")));
     paths.sort();
     Ok(paths)
+}
+
+/// A schema somewhere in a folder that is too deep to have any; a few levels are enough to find what got lost.
+fn first_schema(dir: &Path) -> Result<Option<PathBuf>, LoadError> {
+    let mut folders = vec![dir.to_owned()];
+    for _ in 0..64 {
+        let Some(folder) = folders.pop() else { break };
+        for path in entries(&folder)? {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "json") {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The source in a file, if it is a schema.

@@ -124,6 +124,9 @@ impl Versions {
 }
 
 fn number(text: &str) -> Result<i16, String> {
+    if text.is_empty() {
+        return Err("a range is `none`, `3`, `1-2` or `3+`".to_owned());
+    }
     match text.parse::<i16>() {
         Ok(number) if number >= 0 => Ok(number),
         _ => Err(format!("`{text}` is not a version: a whole number from 0 to 32767")),

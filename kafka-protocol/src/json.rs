@@ -123,7 +123,7 @@ impl Write {
             self.steps.push(Step::Field(field));
             let is_default = dynamic::is_default(field, value);
             if !field.versions.contains(self.version) {
-                if !field.ignorable && !is_default {
+                if !field.ignorable && !dynamic::is_droppable(field, value) {
                     let default = default_text(field);
                     return Err(EncodeReason::NotInVersion { versions: field.versions, default });
                 }
@@ -209,7 +209,7 @@ impl Read {
             let name: String = dynamic::json_name(field).collect();
             if let Some(json) = object.get(&name) {
                 self.steps.push(Step::Field(field));
-                if !dynamic::is_default(field, &self.field(json, field)?) {
+                if !dynamic::is_droppable(field, &self.field(json, field)?) {
                     return Err(JsonReason::Retired { versions: field.versions });
                 }
                 self.steps.pop();

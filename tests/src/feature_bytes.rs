@@ -985,6 +985,27 @@ fn checks_inside_tag_sections_are_counted_once() {
     refused(&value, 0, text);
 }
 
+// A default that equals nothing
+
+#[test]
+fn nan_as_a_default_is_dropped_by_versions_without_the_field_and_always_sent_as_a_tag() {
+    let value = NanDefault::default();
+    assert!(value.ratio.is_nan() && value.margin.is_nan());
+    encodes(&value, 0, "00");
+    encodes(&value, 1, "7ff8000000000000 01 00 08 7ff8000000000000");
+    let again = NanDefault::decode(bytes("00"), 0).unwrap();
+    assert!(again.ratio.is_nan() && again.margin.is_nan());
+    check(
+        &NanDefault { ratio: 0.5, margin: 0.0, ..value.clone() },
+        1,
+        "3fe0000000000000 01 00 08 0000000000000000",
+    );
+    let text = "NanDefault v0: ratio: not in this version (versions 1+), and not its default NaN";
+    refused(&NanDefault { ratio: 0.5, ..value.clone() }, 0, text);
+    let text = "NanDefault v0: margin: not in this version (versions 1+), and not its default NaN";
+    refused(&NanDefault { margin: 0.5, ..value }, 0, text);
+}
+
 // Names
 
 #[test]

@@ -39,13 +39,9 @@ const SETS: &[(&str, &str, &str, bool)] = &[
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let (Some(messages), Some(out)) = (&arguments.messages, &arguments.out) {
-        let runtime = arguments.runtime.clone();
-        let mut repair =
-            format!("cargo xtask codegen --messages {} --out {}", messages.display(), out.display());
-        repair.extend(runtime.iter().map(|runtime| format!(" --runtime {runtime}")));
-        repair.push_str(&arguments.coverage.to_string());
-        let (messages, out) = (messages.clone(), out.clone());
+        let (messages, out, runtime) = (messages.clone(), out.clone(), arguments.runtime.clone());
         let set = Set { messages, out, runtime, coverage: arguments.coverage, protocol: false };
+        let repair = format!("cargo xtask codegen {set}");
         return command::run(&set, arguments.check, &repair);
     }
     // Paths in messages lead from the root.

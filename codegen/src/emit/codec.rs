@@ -238,7 +238,12 @@ fn check(message: &Message, field: &Field) -> Option<TokenStream> {
     if field.ignorable || field.present == When::Always {
         return None;
     }
-    let is_default = types::is_default(message, field, &place(field));
+    let place = place(field);
+    let is_default = match field.default {
+        // Not as in Kafka, which compares by value and so refuses the default as well.
+        Default::Float(it) if it.is_nan() => quote!(#place.is_nan()),
+        _ => types::is_default(message, field, &place),
+    };
     Some(quote!(w.absent(#is_default)?;))
 }
 

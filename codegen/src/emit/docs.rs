@@ -243,9 +243,24 @@ fn attributes(lines: Vec<String>) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// A `//!` or `///` text from outside, as Markdown that shows the same.
-pub(super) fn escape(text: &str) -> String {
-    text.split_whitespace().map(escape_word).collect::<Vec<_>>().join(" ")
+/// Text from outside as Markdown that shows the same; what it has between two backticks stays code.
+fn escape(text: &str) -> String {
+    let pieces: Vec<_> = text.split('`').collect();
+    if pieces.len() % 2 == 0 {
+        return escape_words(&text.replace('`', "'"));
+    }
+    let pieces = pieces.iter().enumerate().map(|(i, piece)| match i % 2 {
+        0 => escape_words(piece),
+        _ => format!("`{piece}`"),
+    });
+    pieces.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn escape_words(text: &str) -> String {
+    text.split(' ')
+        .map(|word| word.split_whitespace().map(escape_word).collect::<String>())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn escape_word(word: &str) -> String {
@@ -258,15 +273,17 @@ fn escape_word(word: &str) -> String {
     let core = if is_constant {
         format!("`{core}`")
     } else if core.starts_with("http://") || core.starts_with("https://") {
-        format!("<{core}>")
-    } else if core.contains('`') {
-        core.to_owned()
+        let (address, rest) = core.split_at(core.find(['<', '>', '[', ']']).unwrap_or(core.len()));
+        format!("<{address}>{}", escape_signs(rest))
     } else {
-        let special =
-            |it: char| matches!(it, '[' | ']' | '<' | '>' | '*' | '_' | '\\' | '#' | '|' | '~' | '&');
-        core.chars().flat_map(|it| special(it).then_some('\\').into_iter().chain([it])).collect()
+        escape_signs(core)
     };
     format!("{head}{core}{tail}")
+}
+
+fn escape_signs(text: &str) -> String {
+    let special = |it: char| matches!(it, '[' | ']' | '<' | '>' | '*' | '_' | '\\' | '#' | '|' | '~' | '&');
+    text.chars().flat_map(|it| special(it).then_some('\\').into_iter().chain([it])).collect()
 }
 
 /// Words in lines of at most [`WIDTH`] columns, behind `indent` and `/// `.
@@ -283,18 +300,20 @@ fn wrap(text: &str, indent: usize) -> Vec<String> {
         }
     }
     for line in &mut lines {
-        if starts_list(line) {
-            line.insert(0, '\\');
+        if let Some(at) = list_sign(line) {
+            line.insert(at, '\\');
         }
     }
     lines
 }
 
-/// Whether Markdown would take the start of a line for an item of a list.
-fn starts_list(line: &str) -> bool {
+/// Where the sign is that makes Markdown take the start of a line for an item of a list.
+fn list_sign(line: &str) -> Option<usize> {
     let first = line.split(' ').next().unwrap_or_default();
-    matches!(first, "-" | "+")
-        || first
-            .strip_suffix(['.', ')'])
-            .is_some_and(|it| !it.is_empty() && it.len() <= 9 && it.bytes().all(|byte| byte.is_ascii_digit()))
+    if matches!(first, "-" | "+") {
+        return Some(0);
+    }
+    let digits = first.strip_suffix(['.', ')'])?;
+    let is_number = (1..10).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(digits.len())
 }

@@ -62,7 +62,10 @@ fn message_file(family: &Family, message: &Message, options: &Options) -> File {
             // A message may be called `Schema` itself.
             match message.module.as_str() {
                 "schema" => quote!(
-                    #[allow(clippy::module_inception)]
+                    #[allow(
+                        clippy::module_inception,
+                        reason = "a message has this name, and its schema is in a module called so"
+                    )]
                     mod schema;
                 ),
                 _ => quote!(

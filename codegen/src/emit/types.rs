@@ -133,7 +133,7 @@ pub(super) fn is_default(message: &Message, field: &Field, value: &TokenStream) 
         (Default::Bool(true), _) => quote!(#value),
         (Default::Bool(false), _) => quote!(!#value),
         (Default::Uuid(id), _) if *id == [0; 16] => quote!(#value.is_nil()),
-        // As in Kafka, which compares by value, so that no number ever is the default.
+        // As in Kafka, which compares by value, so that the tagged field is always written.
         (Default::Float(it), _) if it.is_nan() => quote!(false),
         (Default::String(text), _) if !text.is_empty() => quote!(#value == #text),
         (Default::String(_), _) | (Default::Empty, Type::Array(_) | Type::Bytes | Type::Records) => {

@@ -24,7 +24,13 @@ pub fn default_value(field: &FieldSchema) -> Value {
     }
 }
 
-/// Whether a field has its default: a version that lacks the field may drop it, a tag section leaves it out.
+/// Whether a version that lacks a field may drop it without losing anything.
+pub(crate) fn is_droppable(field: &FieldSchema, value: &Value) -> bool {
+    let is_nan = |number: f64, value: &Value| number.is_nan() && value.as_float().is_some_and(f64::is_nan);
+    is_default(field, value) || matches!(field.default, DefaultValue::Float(it, _) if is_nan(it, value))
+}
+
+/// Whether a field has its default, so that a tag section leaves it out.
 pub(crate) fn is_default(field: &FieldSchema, value: &Value) -> bool {
     match (field.default, value) {
         (DefaultValue::Null, _) => value.is_null(),

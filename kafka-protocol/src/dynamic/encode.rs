@@ -1,4 +1,4 @@
-use super::{Struct, Value, is_default};
+use super::{Struct, Value, is_default, is_droppable};
 use crate::protocol::schema::{FieldSchema, FieldType};
 use crate::protocol::walk::{Step, default_text, path};
 use crate::protocol::{EncodeError, EncodeReason, MessageSchema, Versions, unsupported_encode};
@@ -76,7 +76,7 @@ impl Encode {
 
     /// A field that the version lacks.
     fn absent(&mut self, field: &'static FieldSchema, value: &Value) -> Encoded {
-        if field.ignorable || is_default(field, value) {
+        if field.ignorable || is_droppable(field, value) {
             return Ok(());
         }
         self.steps.push(Step::Field(field));

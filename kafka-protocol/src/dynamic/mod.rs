@@ -30,7 +30,7 @@ mod value;
 pub(crate) use decode::fixed;
 pub use decode::{decode, decode_prefix, decode_within};
 pub use default::default_value;
-pub(crate) use default::is_default;
+pub(crate) use default::{is_default, is_droppable};
 pub use encode::encode;
 #[cfg(feature = "json")]
 pub(crate) use encode::wrong_type;

@@ -166,7 +166,8 @@ pub enum DecodeReason {
         /// How many.
         left: usize,
     },
-    /// The value would take more than about 16 times the memory of its bytes.
+    /// The value would take many times the memory of its bytes, see
+    /// [`Message::decode`](super::Message::decode). The path is that of the array that is too much.
     TooMuchMemory,
 }
 

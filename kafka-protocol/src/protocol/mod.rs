@@ -47,7 +47,9 @@ pub trait Message: Codec + Clone + Debug + Default + PartialEq {
     ///
     /// # Errors
     ///
-    /// The bytes are not exactly one message of this version, or the version is not [supported](Self::VERSIONS).
+    /// The bytes are not exactly one message of this version, or the version is not [supported](Self::VERSIONS). Arrays
+    /// that would take more than 14 times the length of the bytes and 64 KiB are refused too; only messages of
+    /// thousands of almost empty elements are so, and [`decode_within`](Self::decode_within) takes them.
     #[inline]
     fn decode(bytes: impl Into<Bytes>, version: i16) -> Result<Self, DecodeError> {
         let mut message = Self::default();
@@ -67,6 +69,24 @@ pub trait Message: Codec + Clone + Debug + Default + PartialEq {
         let mut r = Reader::new(bytes, version, Self::FLEXIBLE_VERSIONS.contains(version));
         let done = message.read(&mut r);
         finish::<Self>(bytes, &r, done)?;
+        Ok(message)
+    }
+
+    /// Decodes a whole message whose arrays may take `memory` bytes; long strings and unknown tagged fields come on top,
+    /// which take about as much as their bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decode`](Self::decode), with `memory` as the limit.
+    #[inline]
+    fn decode_within(bytes: impl Into<Bytes>, version: i16, memory: usize) -> Result<Self, DecodeError> {
+        let mut message = Self::default();
+        supported::<Self>(version)?;
+        let bytes = bytes.into();
+        let mut r =
+            Reader::sharing(&bytes, version, Self::FLEXIBLE_VERSIONS.contains(version)).within(memory);
+        let done = message.read(&mut r);
+        finish::<Self>(&bytes, &r, done)?;
         Ok(message)
     }
 

@@ -2,7 +2,10 @@
 
 //! [`Schema`] and the structs inside it.
 
-#[allow(clippy::module_inception)]
+#[allow(
+    clippy::module_inception,
+    reason = "a message has this name, and its schema is in a module called so"
+)]
 mod schema;
 
 use kafka_protocol::protocol::{Message, MessageSchema, Versions};
