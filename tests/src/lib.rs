@@ -4,6 +4,7 @@
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+pub mod vectors;
 
 #[cfg(test)]
 mod connection;

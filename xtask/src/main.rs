@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod program;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,12 +23,18 @@ enum Verb {
     Codegen(codegen::Arguments),
     /// Compares speed and allocations with other crates; needs minutes to build them
     Bench(bench::Arguments),
+    /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
+    Vectors(program::Paths),
+    /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
+    Cases(program::Paths),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Codegen(arguments) => codegen::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Vectors(paths) => return program::run("vectors", &paths),
+        Verb::Cases(paths) => return program::run("cases", &paths),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

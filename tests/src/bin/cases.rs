@@ -1,0 +1,2 @@
+//! `cargo xtask cases`
+fn main() {}
