@@ -307,9 +307,9 @@ fn frames_that_are_not() {
         ("01 02 ffffffff1f", "MetadataRecord: version at byte 2: varint does not fit 32 bits"),
         ("01 02 ffffffffff01", "MetadataRecord: version at byte 2: varint of more than 5 bytes"),
         ("01 02 8000", "MetadataRecord: version at byte 2: varint is longer than it has to be"),
-        ("01 02 01 00", "TopicRecord v1: not a supported version (versions 0)"),
+        ("01 02 01 00", "TopicRecord v1: not a supported version (version 0)"),
         ("01 14 00", "NoOpRecord v0: byte 0: need 1 byte, 0 left"),
-        ("01 14 00 00 00", "NoOpRecord v0: byte 1: 1 bytes after the end of the message"),
+        ("01 14 00 00 00", "NoOpRecord v0: byte 1: 1 byte after the end of the message"),
     ];
     for (bytes, expected) in text {
         assert_eq!(error(bytes), expected, "{bytes}");
@@ -326,7 +326,7 @@ fn what_no_frame_can_tell() {
     assert_eq!(error(unknown(99), -1), "MetadataRecord: version -1 is not in 0-32767");
     let topic = || MetadataRecord::from(TopicRecord::default());
     assert_eq!(error(topic(), -1), "MetadataRecord: version -1 is not in 0-32767");
-    assert_eq!(error(topic(), 1), "TopicRecord v1: not a supported version (versions 0)");
+    assert_eq!(error(topic(), 1), "TopicRecord v1: not a supported version (version 0)");
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn the_first_field_of_a_quorum_control_record_is_its_version() {
     assert_eq!(error("00"), "LeaderChangeMessage v0: version at byte 0: need 2 bytes, 1 left");
     assert_eq!(
         error("0000 00000000 01 01 00 00"),
-        "LeaderChangeMessage v0: byte 9: 1 bytes after the end of the message"
+        "LeaderChangeMessage v0: byte 9: 1 byte after the end of the message"
     );
 }
 
@@ -440,7 +440,7 @@ fn control_records_that_are_not() {
         |key, value: Option<&str>| ControlRecord::decode(hex(key), value.map(hex)).unwrap_err().to_string();
     assert_eq!(error("00", None), "ControlRecordTypeSchema: version at byte 0: need 2 bytes, 1 left");
     assert_eq!(error("0000", None), "ControlRecordTypeSchema v0: type at byte 0: need 2 bytes, 0 left");
-    assert_eq!(error("ffff0000", None), "ControlRecordTypeSchema v-1: not a supported version (versions 0)");
+    assert_eq!(error("ffff0000", None), "ControlRecordTypeSchema v-1: not a supported version (version 0)");
     assert_eq!(error("00000000", None), "EndTxnMarker: the record has no value");
     assert_eq!(error("00000006", None), "VotersRecord: the record has no value");
     assert_eq!(
@@ -449,7 +449,7 @@ fn control_records_that_are_not() {
     );
     assert_eq!(
         error("00000001", Some("ffff00000000")),
-        "EndTxnMarker v-1: not a supported version (versions 0)"
+        "EndTxnMarker v-1: not a supported version (version 0)"
     );
 }
 
@@ -463,7 +463,7 @@ fn errors_tell_which_message_and_keep_their_cause() {
     assert_eq!(error.to_string(), "GroupCoordinatorRecord: record type at byte 0: need 2 bytes, 1 left");
     assert!(error.source().is_none());
     let error = GroupCoordinatorRecord::decode(joined(&[&key, b"!"]), None).unwrap_err();
-    assert_eq!(error.to_string(), "OffsetCommitKey v0: byte 8: 1 bytes after the end of the message");
+    assert_eq!(error.to_string(), "OffsetCommitKey v0: byte 8: 1 byte after the end of the message");
     let topic = MetadataRecord::from(TopicRecord::default());
     assert!(topic.encode(7).unwrap_err().source().is_some());
 }
