@@ -21,7 +21,8 @@ use serde_json::Value as Json;
 
 pub(crate) use case::Case;
 pub(crate) use generated::Generated;
-pub(crate) use value::{Build, build, carrier, same_bytes, same_json, same_value, unhex};
+pub(crate) use table::is_shown_as;
+pub(crate) use value::{Build, build, carrier, same_bytes, same_json, same_shown, same_value, unhex};
 
 /// What came of some cases.
 #[derive(Clone, Debug, Default)]
@@ -92,15 +93,15 @@ pub fn run_document(name: &str, document: &Json) -> Outcome {
     let generated = Generated::all();
     let list = |member: &str| document[member].as_array().map(Vec::as_slice);
     if let Some(cases) = list("cases").filter(|_| document["message"].is_string()) {
-        case::run(name, cases, &generated, &mut outcome);
+        case::run(name, cases, generated, &mut outcome);
     } else if let Some(frames) = list("frames") {
-        frame::run(frames, &generated, &mut outcome);
+        frame::run(frames, generated, &mut outcome);
     } else if let Some(apis) = list("apis") {
         table::run_apis(apis, &mut outcome);
     } else if let Some(errors) = list("errors") {
         table::run_errors(errors, &mut outcome);
     } else if let Some(messages) = list("messages") {
-        table::run_defaults(messages, &generated, &mut outcome);
+        table::run_defaults(messages, generated, &mut outcome);
     } else {
         outcome.case(name, || Err("neither cases of a message nor one of the known tables".to_owned()));
     }
@@ -108,18 +109,18 @@ pub fn run_document(name: &str, document: &Json) -> Outcome {
 }
 
 /// The documents of a file.
-///
-/// # Errors
-///
-/// The file cannot be read, or is not JSON.
-pub fn documents(path: &Path) -> Result<Vec<Json>> {
+fn documents(path: &Path) -> Result<Vec<Json>> {
+    let texts = texts(path)?;
+    let parse = |(line, text): (usize, &String)| {
+        serde_json::from_str(text).with_context(|| format!("{}:{}", path.display(), line + 1))
+    };
+    texts.iter().enumerate().map(parse).collect()
+}
+
+/// The documents of a file, not parsed yet.
+pub(crate) fn texts(path: &Path) -> Result<Vec<String>> {
     let text = read(path).with_context(|| path.display().to_string())?;
-    let parse = |text, line| serde_json::from_str(text).with_context(|| format!("{}:{line}", path.display()));
-    if is_lines(path) {
-        text.lines().enumerate().map(|(index, line)| parse(line, index + 1)).collect()
-    } else {
-        Ok(vec![parse(&text, 1)?])
-    }
+    Ok(if is_lines(path) { text.lines().map(str::to_owned).collect() } else { vec![text] })
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -156,4 +157,38 @@ fn is_lines(path: &Path) -> bool {
 
 fn has_ending(path: &Path, ending: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending))
+}
+
+#[cfg(test)]
+mod test {
+    use std::path::Path;
+
+    use super::{files, run_document, texts};
+
+    /// 10586 cases of messages, and four tables.
+    const CASES: usize = 10586 + 278 + 132 + 95 + 138;
+
+    #[test]
+    fn vectors_of_kafka() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
+        let archives = files(&folder).expect("archives");
+        let texts: Vec<_> = archives.iter().flat_map(|file| texts(file).expect("documents")).collect();
+        let run_every = |n: usize, first: usize| {
+            texts.iter().skip(first).step_by(n).map(|text| {
+                let document = serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+                let name = document["message"].as_str().unwrap_or("table").to_owned();
+                run_document(&name, &document)
+            })
+        };
+        let threads = 4;
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..threads)
+                .map(|first| scope.spawn(move || run_every(threads, first).collect::<Vec<_>>()))
+                .collect();
+            started.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let failures: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
+        assert!(failures.is_empty(), "{failures:#?}");
+        assert_eq!(outcomes.iter().map(|outcome| outcome.passed).sum::<usize>(), CASES);
+    }
 }
