@@ -163,7 +163,10 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 mod test {
     use std::path::Path;
 
-    use super::{files, run_document, texts};
+    use serde_json::{Value as Json, json};
+
+    use super::{Outcome, files, run_document, texts};
+    use crate::fixture::load;
 
     /// 10586 cases of messages, and four tables.
     const CASES: usize = 10586 + 278 + 132 + 95 + 138;
@@ -175,7 +178,7 @@ mod test {
         let texts: Vec<_> = archives.iter().flat_map(|file| texts(file).expect("documents")).collect();
         let run_every = |n: usize, first: usize| {
             texts.iter().skip(first).step_by(n).map(|text| {
-                let document = serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+                let document = serde_json::from_str::<Json>(text).expect("JSON");
                 let name = document["message"].as_str().unwrap_or("table").to_owned();
                 run_document(&name, &document)
             })
@@ -190,5 +193,41 @@ mod test {
         let failures: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
         assert!(failures.is_empty(), "{failures:#?}");
         assert_eq!(outcomes.iter().map(|outcome| outcome.passed).sum::<usize>(), CASES);
+    }
+
+    #[test]
+    fn a_changed_vector_fails_alone() {
+        let document = load("ShareFetchRequest");
+        let passed = document["cases"].as_array().expect("cases").len();
+        #[track_caller]
+        fn check(document: &Json, passed: usize, failure: &str) {
+            let outcome = run_document("ShareFetchRequest", document);
+            assert_eq!((&outcome.failures[..], outcome.passed), (&[failure.to_owned()][..], passed - 1));
+        }
+
+        let mut changed = document.clone();
+        let case = &mut changed["cases"][1];
+        assert_eq!((&case["kind"], &case["json"]["maxWaitMs"]), (&json!("full"), &json!(16777220)));
+        case["json"]["maxWaitMs"] = json!(16777221);
+        let failure = "ShareFetchRequest v1 full: interpreter encodes: 305 bytes instead of 305, \
+                       at byte 13 0501000005010000 instead of 0401000005010000";
+        check(&changed, passed, failure);
+
+        let mut changed = document.clone();
+        let case = &mut changed["cases"][1];
+        let hex = case["hex"].as_str().expect("hex");
+        case["hex"] = format!("{}5{}", &hex[..27], &hex[28..]).into();
+        let failure = "ShareFetchRequest v1 full: interpreter encodes: 305 bytes instead of 305, \
+                       at byte 13 0401000005010000 instead of 0501000005010000";
+        check(&changed, passed, failure);
+    }
+
+    #[test]
+    fn a_panic_fails_its_case() {
+        let mut outcome = Outcome::default();
+        outcome.case("first", || panic!("nothing\nis right"));
+        outcome.case("second", || Ok(()));
+        assert_eq!(outcome.failures, ["first: panic: nothing is right"]);
+        assert_eq!(outcome.to_string(), "1 passed, 1 failed");
     }
 }
