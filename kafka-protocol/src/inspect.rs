@@ -8,12 +8,11 @@
 //! let body = ShareFetchRequest { group_id: Some("workers".into()), ..Default::default() }.encode(2)?;
 //! let dump = inspect::dump(ShareFetchRequest::SCHEMA, &body, 2);
 //! let text = dump.to_string();
-//! let lines: Vec<_> = text.lines().take(4).collect();
+//! let lines: Vec<_> = text.lines().take(3).collect();
 //! assert_eq!(lines, [
-//!     " 0  08              group_id               length 7",
-//!     " 1  776f726b657273  group_id               \"workers\"",
-//!     " 8  01              member_id              length 0",
-//!     " 9  00000000        share_session_epoch    0",
+//!     " 0  08 776f726b657273  group_id               \"workers\"  length 7",
+//!     " 8  01                 member_id              \"\"         length 0",
+//!     " 9  00000000           share_session_epoch    0",
 //! ]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,11 +37,32 @@ use crate::protocol::{
 pub fn dump(schema: &'static MessageSchema, bytes: &[u8], version: i16) -> Dump {
     let mut dump = Dump::new(bytes);
     let end = bytes.len();
+    dump.version = Some(version);
     if let Some(read) = dump.message(schema, 0..end, version, "")
         && read < end
     {
         dump.trailing(schema, version, read..end);
     }
+    dump
+}
+
+/// Explains a request with its header, a frame as [`frame::split`] gives it: without its size.
+///
+/// `schema` gives the request of an API, as for [`frame_request`].
+pub fn request(bytes: &[u8], schema: impl FnOnce(ApiKey) -> Option<&'static MessageSchema>) -> Dump {
+    let mut dump = Dump::new(bytes);
+    dump.request(0..bytes.len(), schema);
+    dump
+}
+
+/// Explains a response with its header, the answer to a request of `version`; a frame as [`frame::split`] gives it:
+/// without its size.
+///
+/// An `ApiVersionsResponse` is also read in version 0, if it is not one of `version`: so does a broker answer that
+/// lacks the version of the request (KIP-511). [`Dump::version`] tells.
+pub fn response(bytes: &[u8], schema: &'static MessageSchema, version: i16) -> Dump {
+    let mut dump = Dump::new(bytes);
+    dump.response(0..bytes.len(), schema, version);
     dump
 }
 
@@ -65,39 +85,28 @@ pub fn dump(schema: &'static MessageSchema, bytes: &[u8], version: i16) -> Dump 
 /// let text = dump.to_string();
 /// let lines: Vec<_> = text.lines().take(4).collect();
 /// assert_eq!(lines, [
-///     " 0  00000012  size                          18",
-///     " 4  0012      header.request_api_key        18  ApiVersions",
-///     " 6  0004      header.request_api_version    4",
-///     " 8  00000007  header.correlation_id         7",
+///     " 0  00000012       size                          18",
+///     " 4  0012           header.request_api_key        18      ApiVersions",
+///     " 6  0004           header.request_api_version    4",
+///     " 8  00000007       header.correlation_id         7",
 /// ]);
 /// assert_eq!(dump.error(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn frame_request(bytes: &[u8], schema: impl FnOnce(ApiKey) -> Option<&'static MessageSchema>) -> Dump {
     let mut dump = Dump::new(bytes);
-    let Some(rest) = dump.size() else { return dump };
-    let peeked = frame::peek_request(&bytes[rest.clone()]);
-    let api = peeked.and_then(|(key, _)| key.api());
-    let version = peeked.map_or(0, |peeked| peeked.1);
-    // What is not known has a header of this version at the least.
-    let header = api.map_or(1, |api| api.request_header.of(version));
-    let Some(read) = dump.message(RequestHeader::SCHEMA, rest.clone(), header, "header") else { return dump };
-    match peeked.and_then(|(key, _)| schema(key)) {
-        Some(schema) => dump.body(schema, read..rest.end, version),
-        None => dump.raw("body", read..rest.end, "its schema is not known"),
+    if let Some(rest) = dump.size() {
+        dump.request(rest, schema);
     }
     dump
 }
 
 /// Explains the frame of a response to a request of `version`: its size, header and body. Offsets count from the
-/// start of the frame, those in an error too.
+/// start of the frame, those in an error too. Otherwise like [`response`].
 pub fn frame_response(bytes: &[u8], schema: &'static MessageSchema, version: i16) -> Dump {
     let mut dump = Dump::new(bytes);
-    let Some(rest) = dump.size() else { return dump };
-    let api = schema.api_key.and_then(|key| ApiKey(key).api());
-    let header = api.map_or(HeaderVersions::of_response(schema.flexible_versions), |api| api.response_header);
-    if let Some(read) = dump.message(ResponseHeader::SCHEMA, rest.clone(), header.of(version), "header") {
-        dump.body(schema, read..rest.end, version);
+    if let Some(rest) = dump.size() {
+        dump.response(rest, schema, version);
     }
     dump
 }
@@ -106,22 +115,25 @@ pub fn frame_response(bytes: &[u8], schema: &'static MessageSchema, version: i16
 #[derive(Clone, Debug)]
 pub struct Dump {
     bytes: Vec<u8>,
+    version: Option<i16>,
     lines: Vec<Line>,
     error: Option<DecodeError>,
 }
 
-/// The bytes of one thing on the wire: a value, a length, a count, a tag.
+/// The bytes of one thing on the wire: a value with its length, a count, a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Where the bytes stand.
     pub bytes: Range<usize>,
+    /// Where the value starts: behind its length, if it has one, else at the first byte.
+    pub value_start: usize,
     /// The field or element, in Rust's names; the struct, of what belongs to a tag section. Empty for the message
     /// itself.
     pub path: String,
     /// The value, as text.
     pub value: String,
-    /// What a person would look up: the name of an error code, of an API or of an acknowledge type, or what record
-    /// batches there are.
+    /// What a person would look up or count: the name of an error code, of an API or of an acknowledge type, the
+    /// length of a string or of bytes, or what record batches there are.
     pub meaning: Option<String>,
 }
 
@@ -137,13 +149,51 @@ impl Dump {
         &self.lines
     }
 
+    /// The version in which the message, or the body of the frame, is read; `None` if that is not known.
+    pub fn version(&self) -> Option<i16> {
+        self.version
+    }
+
     /// Why the bytes are not what they should be.
     pub fn error(&self) -> Option<&DecodeError> {
         self.error.as_ref()
     }
 
     fn new(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.to_vec(), lines: Vec::new(), error: None }
+        Self { bytes: bytes.to_vec(), version: None, lines: Vec::new(), error: None }
+    }
+
+    fn request(
+        &mut self,
+        range: Range<usize>,
+        schema: impl FnOnce(ApiKey) -> Option<&'static MessageSchema>,
+    ) {
+        let peeked = frame::peek_request(&self.bytes[range.clone()]);
+        let api = peeked.and_then(|(key, _)| key.api());
+        let version = peeked.map_or(0, |peeked| peeked.1);
+        // What is not known has a header of this version at the least.
+        let header = api.map_or(1, |api| api.request_header.of(version));
+        if let Some(read) = self.message(RequestHeader::SCHEMA, range.clone(), header, "header") {
+            match peeked.and_then(|(key, _)| schema(key)) {
+                Some(schema) => self.body(schema, read..range.end, version),
+                None => self.raw("body", read..range.end, "its schema is not known"),
+            }
+        }
+    }
+
+    fn response(&mut self, range: Range<usize>, schema: &'static MessageSchema, version: i16) {
+        let key = schema.api_key.map(ApiKey);
+        let header = key
+            .and_then(ApiKey::api)
+            .map_or(HeaderVersions::of_response(schema.flexible_versions), |api| api.response_header);
+        let Some(read) = self.message(ResponseHeader::SCHEMA, range.clone(), header.of(version), "header")
+        else {
+            return;
+        };
+        let body = &self.bytes[read..range.end];
+        let is_whole = |version| walk(schema, body, version, &mut ()) == Ok(body.len());
+        let fallback = key == Some(ApiKey::API_VERSIONS) && !is_whole(version) && is_whole(0);
+        self.body(schema, read..range.end, if fallback { 0 } else { version });
     }
 
     /// The message at the start of `range`. Gives the offset behind it.
@@ -167,6 +217,7 @@ impl Dump {
 
     fn body(&mut self, schema: &'static MessageSchema, range: Range<usize>, version: i16) {
         let end = range.end;
+        self.version = Some(version);
         if let Some(read) = self.message(schema, range, version, "body")
             && read < end
         {
@@ -194,6 +245,7 @@ impl Dump {
         let expected = usize::try_from(size).unwrap_or(0);
         self.lines.push(Line {
             bytes: 0..4,
+            value_start: 0,
             path: "size".to_owned(),
             value: size.to_string(),
             meaning: (size < 0 || expected != left).then(|| format!("but {left} bytes follow")),
@@ -205,7 +257,7 @@ impl Dump {
         if !bytes.is_empty() {
             let value = hex(&self.bytes[bytes.clone()]);
             let meaning = Some(meaning.to_owned());
-            self.lines.push(Line { bytes, path: path.to_owned(), value, meaning });
+            self.lines.push(Line { value_start: bytes.start, bytes, path: path.to_owned(), value, meaning });
         }
     }
 }
@@ -222,6 +274,20 @@ impl Visitor<'_> for Lines<'_> {
     fn visit(&mut self, span: Span<'_>, event: Event<'_>) -> Result<(), DecodeReason> {
         let mut meaning = None;
         let value = match event {
+            Event::Text(text) => {
+                self.value_of_length(span, format!("{text:?}"), format!("length {}", text.len()));
+                return Ok(());
+            }
+            Event::Data(FieldType::Records, bytes) => {
+                let meaning = batches(bytes).unwrap_or_else(|| format!("length {}", bytes.len()));
+                self.value_of_length(span, number(bytes.len(), "byte"), meaning);
+                return Ok(());
+            }
+            Event::Data(_, bytes) => {
+                let value = if bytes.is_empty() { number(0, "byte") } else { hex(bytes) };
+                self.value_of_length(span, value, format!("length {}", bytes.len()));
+                return Ok(());
+            }
             // What takes no bytes.
             _ if span.start == span.end => return Ok(()),
             Event::Field(_)
@@ -237,20 +303,15 @@ impl Visitor<'_> for Lines<'_> {
                 format!("{value:?}")
             }
             Event::Length(Some(length)) => format!("length {length}"),
-            Event::Text(text) => format!("{text:?}"),
-            Event::Data(FieldType::Records, bytes) => {
-                meaning = batches(bytes);
-                number(bytes.len(), "byte")
-            }
-            Event::Data(_, bytes) | Event::UnknownTag(bytes) => hex(bytes),
             Event::Count(Some(count)) => number(count, "element"),
             Event::TagCount(count) => number(count as usize, "tagged field"),
             Event::Tag(tag) => format!("tag {tag}"),
             Event::TagSize(size) => format!("size {size}"),
+            Event::UnknownTag(bytes) => {
+                meaning = Some("of an unknown tag".to_owned());
+                hex(bytes)
+            }
         };
-        if let Event::UnknownTag(_) = event {
-            meaning = Some("of an unknown tag".to_owned());
-        }
         let inner = path(span.steps);
         let path = match (self.prefix, inner.as_str()) {
             ("", _) => inner,
@@ -258,8 +319,21 @@ impl Visitor<'_> for Lines<'_> {
             (prefix, inner) => format!("{prefix}.{inner}"),
         };
         let bytes = self.base + span.start..self.base + span.end;
-        self.lines.push(Line { bytes, path, value, meaning });
+        self.lines.push(Line { value_start: bytes.start, bytes, path, value, meaning });
         Ok(())
+    }
+}
+
+impl Lines<'_> {
+    /// A value goes into the line of its length, which is the last one. It has a line of its own only where the
+    /// value is not there.
+    fn value_of_length(&mut self, span: Span<'_>, value: String, meaning: String) {
+        if let Some(line) = self.lines.last_mut() {
+            line.value_start = line.bytes.end;
+            line.bytes.end = self.base + span.end;
+            line.value = value;
+            line.meaning = Some(meaning);
+        }
     }
 }
 
@@ -326,7 +400,10 @@ fn number(count: usize, noun: &str) -> String {
 const SHOWN: usize = 16;
 
 /// As many characters as are displayed of a value.
-const WIDTH: usize = 60;
+const WIDTH: usize = 80;
+
+/// Longer values push what they mean to the right, without moving that of all others.
+const COLUMN: usize = 24;
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * SHOWN + 3);
@@ -351,7 +428,10 @@ impl fmt::Display for Dump {
                 if value.len() < line.value.len() {
                     value.push_str("...");
                 }
-                (line, hex(&self.bytes[line.bytes.clone()]), value)
+                let (length, bytes) =
+                    self.bytes[line.bytes.clone()].split_at(line.value_start - line.bytes.start);
+                let blank = if length.is_empty() || bytes.is_empty() { "" } else { " " };
+                (line, format!("{}{blank}{}", hex(length), hex(bytes)), value)
             })
             .collect();
         let widest =
@@ -359,7 +439,10 @@ impl fmt::Display for Dump {
         let offset = self.bytes.len().to_string().len();
         let bytes = widest(&|row| row.1.len());
         let path = widest(&|row| row.0.path.len());
-        let value = widest(&|row| if row.0.meaning.is_some() { row.2.chars().count() } else { 0 });
+        let value = widest(&|row| match row.2.chars().count() {
+            width if width <= COLUMN && row.0.meaning.is_some() => width,
+            _ => 0,
+        });
         for (line, hex, text) in &rows {
             let start = line.bytes.start;
             write!(f, "{start:>offset$}  {hex:bytes$}  {:path$}  ", line.path)?;
@@ -371,7 +454,7 @@ impl fmt::Display for Dump {
         let read = self.lines.last().map_or(0, |line| line.bytes.end);
         if read < self.bytes.len() {
             let rest = &self.bytes[read..];
-            writeln!(f, "{read:>offset$}  {}  not read: {}", hex(rest), number(rest.len(), "byte"))?;
+            writeln!(f, "{read:>offset$}  {:bytes$}  not read: {}", hex(rest), number(rest.len(), "byte"))?;
         }
         if let Some(error) = &self.error {
             writeln!(f, "error: {error}")?;

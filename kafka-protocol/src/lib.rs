@@ -21,12 +21,47 @@
 //! - Hostile bytes are refused before memory is taken for what they claim.
 //! - [`decode_from`](protocol::Message::decode_from) uses the buffers of a value again.
 //!
-//! [`dynamic`] does the same without generated code, for any schema; [`inspect`] tells what each byte means; `json`,
-//! with the feature of that name, converts messages as Kafka's own converters do.
+//! # Modules
 //!
-//! [`protocol::frame`] adds headers and sizes, [`connection`] correlation ids and negotiated versions; [`embedded`] is
-//! for messages inside others, such as the records of internal topics; [`wire`] is what generated code is made of, also
-//! that of other schemas. Nothing here does I/O.
+//! | module | what it has |
+//! |---|---|
+//! | [`messages`] | every message of Kafka 4.4.0, all generated |
+//! | [`protocol`] | the traits [`Message`](protocol::Message), [`Request`](protocol::Request) and [`Response`](protocol::Response), [`ApiKey`](protocol::ApiKey), [`ErrorCode`](protocol::ErrorCode), errors, [frames](protocol::frame), [schemas](protocol::schema) as data |
+//! | [`connection`] | correlation ids in flight, negotiated versions, SASL tokens, forwarding; bytes in, bytes out |
+//! | [`embedded`] | messages inside others: records of internal topics, control records, consumer protocol |
+//! | [`dynamic`] | messages of any schema as values, without generated code |
+//! | `json` | messages as JSON in the form of Kafka's own converters |
+//! | [`inspect`] | what each byte of a message or frame means |
+//! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
+//!
+//! Nothing here does I/O or reads a clock.
+//!
+//! # Features
+//!
+//! A feature only adds API. Families of messages:
+//!
+//! | feature | on by default | messages |
+//! |---|---|---|
+//! | `core`, no feature | always | headers, ApiVersions, Metadata, Produce, Fetch, ListOffsets, FindCoordinator, SASL, telemetry |
+//! | `group` | yes | classic and consumer groups, offsets, the consumer protocol |
+//! | `share` | yes | share groups (KIP-932) with renew acknowledgements (KIP-1222), and their persisted state |
+//! | `streams` | yes | streams groups (KIP-1071) |
+//! | `transaction` | yes | transactions and producers |
+//! | `admin` | yes | topics, partitions, configs, quotas, elections |
+//! | `security` | yes | ACLs, SCRAM credentials, delegation tokens, principals |
+//! | `cluster` | yes | between brokers and controllers: KRaft quorum, registration, heartbeats |
+//! | `record` | yes | control records and the markers of transactions |
+//! | `coordinator` | | records of `__consumer_offsets`, `__share_group_state` and `__transaction_state` |
+//! | `metadata` | | records of `__cluster_metadata` |
+//! | `storage` | | records of tiered storage, snapshots of producer state |
+//!
+//! And beside them:
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key; compiles every message of the families that are on |
+//! | `json` | the module of that name; takes `serde_json` and `base64` |
+//! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
 pub mod dynamic;

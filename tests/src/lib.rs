@@ -8,6 +8,8 @@ pub mod reports;
 pub mod vectors;
 
 #[cfg(test)]
+mod any;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod connection;
@@ -29,9 +31,13 @@ mod golden;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod inspect_frames;
+#[cfg(test)]
 mod kip_1222_bytes;
 #[cfg(test)]
 mod primitives;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]

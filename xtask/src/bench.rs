@@ -1,5 +1,7 @@
 //! `cargo xtask bench`
 
+mod build;
+
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -7,7 +9,11 @@ use anyhow::{Context, Result, ensure};
 use crate::root;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
     /// Only workloads whose names contain this
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
@@ -17,8 +23,17 @@ pub(crate) struct Arguments {
     rounds: Option<u32>,
 }
 
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Compares what it costs to compile the crate with a peer, and tells the size of a program; needs minutes
+    Build,
+}
+
 /// Times everything in one interleaved run, then counts allocations in another build, as counting costs time.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(Verb::Build) = arguments.verb {
+        return build::run();
+    }
     let filter = arguments.filter.iter().flat_map(|text| ["--filter".to_owned(), text.clone()]);
     let rounds = arguments.rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
     let filter: Vec<String> = filter.collect();

@@ -1,34 +1,27 @@
-//! Verbs that are programs of the package `tests`.
+//! Programs of other packages that are verbs here.
 //!
-//! They need the generated code, which may not compile just when `cargo xtask codegen` is wanted to write it anew. So
-//! this package does without them and starts them.
+//! They need the generated code. This program has to run when that does not compile, to write it anew.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
 use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
 
 use crate::root;
 
-#[derive(clap::Args)]
-pub(crate) struct Paths {
-    /// Files; vectors may be folders too
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
-}
-
-/// Runs a program, which has said itself what is wrong if it fails.
-pub(crate) fn run(name: &str, paths: &Paths) -> ExitCode {
+/// Runs a program, named in the words of `cargo run`, and passes its exit code on.
+pub(crate) fn run(
+    program: &[&str],
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<ExitCode> {
     let status = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "tests", "--bin", name, "--manifest-path"])
+        .args(["run", "--quiet", "--manifest-path"])
         .arg(root().join("Cargo.toml"))
+        .args(program)
         .arg("--")
-        .args(&paths.paths)
-        .status();
-    match status {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: `{name}` does not start: {error}");
-            ExitCode::FAILURE
-        }
-    }
+        .args(arguments)
+        .status()
+        .with_context(|| format!("`cargo run {}` does not start", program.join(" ")))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }

@@ -239,7 +239,8 @@ pub(super) fn schema_default(field: &Field) -> Option<TokenStream> {
         }
         Default::Float(it) if it.to_bits() != 0 => {
             let value = float(*it);
-            quote!(DefaultValue::Float(#value))
+            let text = default_text(field);
+            quote!(DefaultValue::Float(#value, #text))
         }
         Default::Uuid(it) if *it != [0; 16] => {
             let value = uuid_number(*it);

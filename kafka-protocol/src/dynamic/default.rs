@@ -8,7 +8,7 @@ pub fn default_value(field: &FieldSchema) -> Value {
         (DefaultValue::Null, _) => Value::Null,
         (DefaultValue::True, _) => Value::Bool(true),
         (DefaultValue::Int(number), _) => Value::Int(number),
-        (DefaultValue::Float(number), _) => Value::Float(number),
+        (DefaultValue::Float(number, _), _) => Value::Float(number),
         (DefaultValue::String(text), _) => Value::String(Str::const_new(text)),
         (DefaultValue::Uuid(id), _) => Value::Uuid(Uuid::from_u128(id)),
         (DefaultValue::Zero, ty) => match ty {
@@ -31,7 +31,7 @@ pub(crate) fn is_default(field: &FieldSchema, value: &Value) -> bool {
         (DefaultValue::True, Value::Bool(it)) => *it,
         (DefaultValue::Int(number), Value::Int(it)) => *it == number,
         // By value: -0.0 is 0.0, and if NaN is the default then nothing is it.
-        (DefaultValue::Float(number), Value::Float(it)) => *it == number,
+        (DefaultValue::Float(number, _), Value::Float(it)) => *it == number,
         (DefaultValue::String(text), Value::String(it)) => it == text,
         (DefaultValue::Uuid(id), Value::Uuid(it)) => it.as_u128() == id,
         (DefaultValue::Zero, _) => match value {

@@ -256,8 +256,8 @@ pub enum DefaultValue {
     True,
     /// A number other than 0, of every whole type.
     Int(i64),
-    /// A number other than 0.
-    Float(f64),
+    /// A number other than 0, and how it is written: printing a number takes much code, which few programs need.
+    Float(f64, &'static str),
     /// Other characters than none.
     String(&'static str),
     /// An id with bits set, as a number whose bytes are those of the id, first byte first.

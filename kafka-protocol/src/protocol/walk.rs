@@ -173,10 +173,7 @@ pub(crate) fn default_text(field: &FieldSchema) -> String {
         (DefaultValue::Null, _) => "null".to_owned(),
         (DefaultValue::True, _) => "true".to_owned(),
         (DefaultValue::Int(number), _) => number.to_string(),
-        (DefaultValue::Float(number), _) if number.is_infinite() => {
-            if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
-        }
-        (DefaultValue::Float(number), _) => format!("{number:?}"),
+        (DefaultValue::Float(_, text), _) => text.to_owned(),
         (DefaultValue::String(text), _) => format!("{text:?}"),
         (DefaultValue::Uuid(id), _) => uuid::Uuid::from_u128(id).to_string(),
         (DefaultValue::Zero, FieldType::Bool) => "false".to_owned(),

@@ -17,8 +17,8 @@ use crate::{
 pub trait Codec: Sized + 'static {
     /// The codec's name and version.
     const NAME: &'static str;
-    /// The newest version of the share messages that the codec has.
-    const VERSION: i16 = 2;
+    /// The newest version of the message that the codec has; most have all that are measured.
+    const NEWEST: i16 = i16::MAX;
     /// What the codec writes into fastest.
     type Buffer: Buffer;
 
@@ -104,10 +104,13 @@ pub struct KafkaProtocol<T>(T);
 
 impl<T> Codec for KafkaProtocol<T>
 where
-    T: kafka_protocol_018::protocol::Encodable + kafka_protocol_018::protocol::Decodable + 'static,
+    T: kafka_protocol_018::protocol::Message
+        + kafka_protocol_018::protocol::Encodable
+        + kafka_protocol_018::protocol::Decodable
+        + 'static,
 {
     const NAME: &'static str = "kafka-protocol 0.18";
-    const VERSION: i16 = 1;
+    const NEWEST: i16 = T::VERSIONS.max;
     type Buffer = BytesMut;
 
     fn decode(bytes: &Bytes, version: i16) -> Result<Self, impl Debug> {
@@ -174,6 +177,8 @@ pub struct Kacrab<T>(T);
 /// A message of the workloads, named by krabka's type for it, and the types that the other codecs have.
 trait Message: krabka_protocol::Encode + for<'a> krabka_protocol::Decode<'a> + 'static {
     const NAME: &'static str;
+    /// The version that is measured of all codecs that have it.
+    const VERSION: i16;
     type Ours: kafka_protocol::protocol::Message + 'static;
     type KafkaProtocol: Codec;
     type KafkaWire: Codec;
@@ -181,9 +186,10 @@ trait Message: krabka_protocol::Encode + for<'a> krabka_protocol::Decode<'a> + '
 }
 
 macro_rules! messages {
-    ($($Message:ident, $module:ident, $Kacrab:ident;)*) => {$(
+    ($($Message:ident, $version:literal, $module:ident, $Kacrab:ident;)*) => {$(
         impl Message for krabka_protocol::owned::$module::$Message {
             const NAME: &'static str = stringify!($Message);
+            const VERSION: i16 = $version;
             type Ours = kafka_protocol::messages::$Message;
             type KafkaProtocol = KafkaProtocol<kafka_protocol_018::messages::$Message>;
             type KafkaWire = KafkaWire<kafka_wire::$Message>;
@@ -208,15 +214,16 @@ macro_rules! messages {
     )*};
 }
 messages! {
-    ShareFetchRequest, share_fetch_request, ShareFetchRequestData;
-    ShareFetchResponse, share_fetch_response, ShareFetchResponseData;
-    ShareAcknowledgeRequest, share_acknowledge_request, ShareAcknowledgeRequestData;
-    ShareAcknowledgeResponse, share_acknowledge_response, ShareAcknowledgeResponseData;
+    ShareFetchRequest, 2, share_fetch_request, ShareFetchRequestData;
+    ShareFetchResponse, 2, share_fetch_response, ShareFetchResponseData;
+    ShareAcknowledgeRequest, 2, share_acknowledge_request, ShareAcknowledgeRequestData;
+    ShareAcknowledgeResponse, 2, share_acknowledge_response, ShareAcknowledgeResponseData;
+    MetadataResponse, 12, metadata_response, MetadataResponseData;
 }
 
 /// What to know of the tables.
 pub const NOTES: &str = "\
-Ours and the peers at version 2, except kafka-protocol 0.18: it has only version 1, which costs the same.
+All at the same version, except kafka-protocol 0.18: of the share messages it has only version 1, which costs the same.
 Ours encodes into a `Vec`, a peer into what suits it best, all with room; decoding includes the drop.
 encode_bytesmut and decode_from (over a value of the same shape) are compared with encode and decode of the peers.";
 
@@ -252,6 +259,7 @@ impl Suite {
         builder.add("b-1KiB", "as b, 1 KiB of records per partition", workloads::share_fetch_response(1024));
         builder.add("c", "10 topics x 10 partitions x 3 batches", workloads::share_acknowledge_request());
         builder.add("d", "10 topics x 10 partitions", workloads::share_acknowledge_response());
+        builder.add("e", "1000 topics x 3 partitions", workloads::metadata_response());
         builder.add("tiny", "1 topic x 1 partition x 3 batches", workloads::share_fetch_request(1, 1));
         let Builder { mut suite, mismatches } = builder;
         if !mismatches.is_empty() {
@@ -303,20 +311,27 @@ impl Builder {
             value.encode(&mut bytes, version).expect("krabka writes its own value");
             bytes.freeze()
         };
-        let size = bytes(2).len();
-        self.suite.workloads.push(Workload { name: workload, message: M::NAME, content, size });
+        let size = bytes(M::VERSION).len();
+        self.suite.workloads.push(Workload {
+            name: workload,
+            message: M::NAME,
+            version: M::VERSION,
+            content,
+            size,
+        });
 
-        self.check::<Ours<M::Ours>>(workload, &bytes(1), 1);
-        self.add_codec::<Ours<M::Ours>>(workload, bytes);
-        self.add_ours::<M::Ours>(workload, bytes(2));
-        self.add_codec::<M::KafkaProtocol>(workload, bytes);
-        self.add_codec::<Krabka<M>>(workload, bytes);
-        self.add_codec::<M::KafkaWire>(workload, bytes);
-        self.add_codec::<M::Kacrab>(workload, bytes);
+        let older = M::VERSION.min(M::KafkaProtocol::NEWEST);
+        self.check::<Ours<M::Ours>>(workload, &bytes(older), older);
+        self.add_codec::<M, Ours<M::Ours>>(workload, bytes);
+        self.add_ours::<M>(workload, bytes(M::VERSION));
+        self.add_codec::<M, M::KafkaProtocol>(workload, bytes);
+        self.add_codec::<M, Krabka<M>>(workload, bytes);
+        self.add_codec::<M, M::KafkaWire>(workload, bytes);
+        self.add_codec::<M, M::Kacrab>(workload, bytes);
     }
 
-    fn add_codec<C: Codec>(&mut self, workload: &'static str, bytes: impl Fn(i16) -> Bytes) {
-        let version = C::VERSION;
+    fn add_codec<M: Message, C: Codec>(&mut self, workload: &'static str, bytes: impl Fn(i16) -> Bytes) {
+        let version = M::VERSION.min(C::NEWEST);
         let bytes = bytes(version);
         let Some(value) = self.check::<C>(workload, &bytes, version).map(Rc::new) else { return };
         match encoded_len(&*value, version) {
@@ -328,7 +343,7 @@ impl Builder {
         }
         let sized = value.clone();
         self.suite.cases.extend([
-            encoding(workload, Operation::Encode, value, bytes.len()),
+            encoding(workload, Operation::Encode, value, version, bytes.len()),
             Case::new(workload, C::NAME, Operation::EncodedLen, move || {
                 encoded_len(black_box(&*sized), black_box(version)).expect(CHECKED)
             }),
@@ -339,15 +354,12 @@ impl Builder {
     }
 
     /// Adds what only ours can do.
-    fn add_ours<T>(&mut self, workload: &'static str, bytes: Bytes)
-    where
-        T: kafka_protocol::protocol::Message + 'static,
-    {
-        let version = OursAside::<T>::VERSION;
-        let Some(value) = self.check::<OursAside<T>>(workload, &bytes, version) else { return };
-        let mut reused = OursAside(T::default());
+    fn add_ours<M: Message>(&mut self, workload: &'static str, bytes: Bytes) {
+        let version = M::VERSION;
+        let Some(value) = self.check::<OursAside<M::Ours>>(workload, &bytes, version) else { return };
+        let mut reused = OursAside(M::Ours::default());
         self.suite.cases.extend([
-            encoding(workload, Operation::EncodeBytesMut, Rc::new(value), bytes.len()),
+            encoding(workload, Operation::EncodeBytesMut, Rc::new(value), version, bytes.len()),
             Case::new(workload, OURS, Operation::DecodeFrom, move || {
                 reused.decode_from(black_box(&bytes), black_box(version)).expect(CHECKED);
             }),
@@ -368,11 +380,17 @@ impl Builder {
 const CHECKED: &str = "the codec did it when it was checked";
 
 /// Encodes into a buffer with room to spare: some peers reserve more than they write.
-fn encoding<C: Codec>(workload: &'static str, operation: Operation, value: Rc<C>, size: usize) -> Case {
+fn encoding<C: Codec>(
+    workload: &'static str,
+    operation: Operation,
+    value: Rc<C>,
+    version: i16,
+    size: usize,
+) -> Case {
     let mut buffer = C::Buffer::with_capacity(2 * size + 64);
     Case::new(workload, C::NAME, operation, move || {
         buffer.clear();
-        encode(black_box(&*value), &mut buffer, black_box(C::VERSION)).expect(CHECKED);
+        encode(black_box(&*value), &mut buffer, black_box(version)).expect(CHECKED);
         buffer.as_ref().len()
     })
 }

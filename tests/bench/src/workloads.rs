@@ -5,7 +5,8 @@ use std::{fmt, iter};
 use bytes::Bytes;
 use krabka_protocol::{
     owned::{
-        share_acknowledge_request, share_acknowledge_response, share_fetch_request, share_fetch_response,
+        metadata_response, share_acknowledge_request, share_acknowledge_response, share_fetch_request,
+        share_fetch_response,
     },
     primitives::uuid::Uuid,
     records::RecordsPayload,
@@ -19,6 +20,8 @@ pub struct Workload {
     pub name: &'static str,
     /// The name of the message.
     pub message: &'static str,
+    /// Its version.
+    pub version: i16,
     /// What is in it.
     pub content: &'static str,
     /// How many bytes ours writes.
@@ -34,8 +37,8 @@ impl Workload {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, message, content, size } = self;
-        write!(f, "{name}: {message}, {content}: {size} bytes")
+        let Self { name, message, version, content, size } = self;
+        write!(f, "{name}: {message} v{version}, {content}: {size} bytes")
     }
 }
 
@@ -49,6 +52,8 @@ pub fn goal(workload: &str, operation: Operation) -> Option<f64> {
         ("a", Decode) => Some(0.45),
         ("b", Decode) => Some(0.55),
         ("a", DecodeFrom) => Some(0.14),
+        ("e", Encode) => Some(0.55),
+        ("e", Decode) => Some(0.45),
         _ => None,
     }
 }
@@ -62,8 +67,9 @@ pub fn allocation_goal(workload: &str, operation: Operation) -> Option<u64> {
 }
 
 const GROUP: &str = "my-share-group";
-/// A UUID in base 64, as clients make them.
+// UUIDs in base 64, as clients and clusters make them.
 const MEMBER: &str = "Xk3mVdQ0R2q8uYJb1vT7Zw";
+const CLUSTER: &str = "Qf7Lw2ZsT4uM9cXe0bHn1A";
 const PARTITIONS: i32 = 10;
 const TOPICS: i32 = 10;
 
@@ -141,7 +147,7 @@ pub fn share_fetch_response(records: usize) -> share_fetch_response::ShareFetchR
                 ..Default::default()
             })
             .collect(),
-        node_endpoints: brokers()
+        node_endpoints: brokers(3)
             .map(|(node_id, host, rack)| NodeEndpoint {
                 node_id,
                 host,
@@ -211,12 +217,55 @@ pub fn share_acknowledge_response() -> share_acknowledge_response::ShareAcknowle
                 ..Default::default()
             })
             .collect(),
-        node_endpoints: brokers()
+        node_endpoints: brokers(3)
             .map(|(node_id, host, rack)| NodeEndpoint {
                 node_id,
                 host,
                 port: 9092,
                 rack: Some(rack),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    }
+}
+
+/// A cluster of six brokers and a thousand topics, each with three partitions of three replicas.
+pub fn metadata_response() -> metadata_response::MetadataResponse {
+    use metadata_response::{
+        MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+    };
+    const BROKERS: i32 = 6;
+    let mut random = Random::new(5);
+    let partition = |random: &mut Random, partition_index| {
+        let leader_id = random.below(BROKERS as u64) as i32;
+        let replicas: Vec<i32> = (0..3).map(|replica| (leader_id + replica) % BROKERS).collect();
+        MetadataResponsePartition {
+            partition_index,
+            leader_id,
+            leader_epoch: random.below(300) as i32,
+            replica_nodes: replicas.clone(),
+            isr_nodes: replicas,
+            ..Default::default()
+        }
+    };
+    MetadataResponse {
+        brokers: brokers(BROKERS)
+            .map(|(node_id, host, rack)| MetadataResponseBroker {
+                node_id,
+                host,
+                port: 9092,
+                rack: Some(rack),
+                ..Default::default()
+            })
+            .collect(),
+        cluster_id: Some(CLUSTER.into()),
+        controller_id: 3,
+        topics: (0..1000)
+            .map(|topic| MetadataResponseTopic {
+                name: Some(format!("team-{}.events.topic-{topic:05}", random.below(10))),
+                topic_id: uuid(&mut random),
+                partitions: (0..3).map(|index| partition(&mut random, index)).collect(),
                 ..Default::default()
             })
             .collect(),
@@ -256,9 +305,9 @@ fn leader(random: &mut Random) -> (i32, i32) {
     (random.below(6) as i32, random.below(100) as i32)
 }
 
-/// Id, host and rack.
-fn brokers() -> impl Iterator<Item = (i32, String, String)> {
-    (0..)
-        .zip(["a", "b", "c"])
+/// Id, host and rack of so many brokers.
+fn brokers(count: i32) -> impl Iterator<Item = (i32, String, String)> {
+    (0..count)
+        .zip(["a", "b", "c"].into_iter().cycle())
         .map(|(id, zone)| (id, format!("broker-{id}.kafka.prod.example.com"), format!("us-east-1{zone}")))
 }

@@ -138,7 +138,9 @@ fn default(default: &ModelDefault) -> DefaultValue {
         ModelDefault::Null => DefaultValue::Null,
         ModelDefault::Bool(true) => DefaultValue::True,
         ModelDefault::Int(number) if *number != 0 => DefaultValue::Int(*number),
-        ModelDefault::Float(number) if number.to_bits() != 0 => DefaultValue::Float(*number),
+        ModelDefault::Float(number) if number.to_bits() != 0 => {
+            DefaultValue::Float(*number, leak_text(&format!("{number:?}")))
+        }
         ModelDefault::Uuid(bytes) if *bytes != [0; 16] => DefaultValue::Uuid(u128::from_be_bytes(*bytes)),
         ModelDefault::String(text) if !text.is_empty() => DefaultValue::String(leak_text(text)),
         _ => DefaultValue::Zero,

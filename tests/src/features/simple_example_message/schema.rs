@@ -49,7 +49,7 @@ static SIMPLE_EXAMPLE_MESSAGE: StructSchema = StructSchema {
         FieldSchema::new("myFloat64", "my_float64", FieldType::Float64, "A fraction.")
             .versions(Versions::since(1))
             .tagged(3, Versions::since(1))
-            .default(DefaultValue::Float(12.34)),
+            .default(DefaultValue::Float(12.34, "12.34")),
         FieldSchema::new("myString", "my_string", FieldType::String, "A text.")
             .versions(Versions::since(1))
             .tagged(4, Versions::since(1)),

@@ -92,7 +92,7 @@ static DEFAULTS: StructSchema = StructSchema {
             .ignorable(),
         FieldSchema::new("Fraction", "fraction", FieldType::Float64, "A fraction.")
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(-12.5))
+            .default(DefaultValue::Float(-12.5, "-12.5"))
             .ignorable(),
         FieldSchema::new(
                 "HexFraction",
@@ -101,7 +101,7 @@ static DEFAULTS: StructSchema = StructSchema {
                 "12, in hexadecimal digits.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(12.0))
+            .default(DefaultValue::Float(12.0, "12.0"))
             .ignorable(),
         FieldSchema::new(
                 "Huge",
@@ -110,11 +110,11 @@ static DEFAULTS: StructSchema = StructSchema {
                 "With more zeros than one wants to see.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(1e300))
+            .default(DefaultValue::Float(1e300, "1e300"))
             .ignorable(),
         FieldSchema::new("Tiny", "tiny", FieldType::Float64, "The lowest above zero.")
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(5e-324))
+            .default(DefaultValue::Float(5e-324, "5e-324"))
             .ignorable(),
         FieldSchema::new(
                 "MinusZero",
@@ -123,11 +123,11 @@ static DEFAULTS: StructSchema = StructSchema {
                 "Zero from below.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(-0.0))
+            .default(DefaultValue::Float(-0.0, "-0.0"))
             .ignorable(),
         FieldSchema::new("NotANumber", "not_anumber", FieldType::Float64, "No number.")
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(f64::NAN))
+            .default(DefaultValue::Float(f64::NAN, "NaN"))
             .ignorable(),
         FieldSchema::new(
                 "Infinite",
@@ -136,7 +136,7 @@ static DEFAULTS: StructSchema = StructSchema {
                 "Beyond all numbers.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(f64::INFINITY))
+            .default(DefaultValue::Float(f64::INFINITY, "Infinity"))
             .ignorable(),
         FieldSchema::new(
                 "MinusInfinite",
@@ -145,7 +145,7 @@ static DEFAULTS: StructSchema = StructSchema {
                 "Before all numbers.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(f64::NEG_INFINITY))
+            .default(DefaultValue::Float(f64::NEG_INFINITY, "-Infinity"))
             .ignorable(),
         FieldSchema::new("Id", "id", FieldType::Uuid, "An id.")
             .versions(Versions::since(1))

@@ -53,7 +53,7 @@ static LENIENT: StructSchema = StructSchema {
                 "Added in version 1.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(0.5))
+            .default(DefaultValue::Float(0.5, "0.5"))
             .ignorable(),
         FieldSchema::new("Id", "id", FieldType::Uuid, "Added in version 1.")
             .versions(Versions::since(1))

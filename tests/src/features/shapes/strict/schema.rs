@@ -46,7 +46,7 @@ static STRICT: StructSchema = StructSchema {
                 "Added in version 1.",
             )
             .versions(Versions::since(1))
-            .default(DefaultValue::Float(0.5)),
+            .default(DefaultValue::Float(0.5, "0.5")),
         FieldSchema::new("Id", "id", FieldType::Uuid, "Added in version 1.")
             .versions(Versions::since(1)),
         FieldSchema::new("Text", "text", FieldType::String, "Added in version 1.")

@@ -43,10 +43,10 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
                 "Zero from below.",
             )
             .tagged(3, Versions::since(0))
-            .default(DefaultValue::Float(-0.0)),
+            .default(DefaultValue::Float(-0.0, "-0.0")),
         FieldSchema::new("NotANumber", "not_anumber", FieldType::Float64, "No number.")
             .tagged(4, Versions::since(0))
-            .default(DefaultValue::Float(f64::NAN)),
+            .default(DefaultValue::Float(f64::NAN, "NaN")),
         FieldSchema::new(
                 "Infinite",
                 "infinite",
@@ -54,7 +54,7 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
                 "Beyond all numbers.",
             )
             .tagged(5, Versions::since(0))
-            .default(DefaultValue::Float(f64::INFINITY)),
+            .default(DefaultValue::Float(f64::INFINITY, "Infinity")),
         FieldSchema::new("Id", "id", FieldType::Uuid, "An id.")
             .tagged(6, Versions::since(0))
             .default(DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec)),
