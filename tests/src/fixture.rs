@@ -132,8 +132,12 @@ pub(crate) fn load(name: &str) -> Value {
         let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/clients.jsonl.gz");
         texts(&archive).expect("vectors")
     });
-    let starts = [format!(r#"{{"message":"{name}","#), format!(r#"{{"kafka":"4.4.0","{name}":"#)];
-    let text = CLIENTS.iter().find(|text| starts.iter().any(|start| text.starts_with(start)));
+    let message = format!(r#"{{"message":"{name}","#);
+    let table = format!(r#""{name}":["#);
+    let is_it = |text: &&String| {
+        text.starts_with(&message) || text.split_inclusive('[').next().is_some_and(|it| it.ends_with(&table))
+    };
+    let text = CLIENTS.iter().find(is_it);
     let text = text.unwrap_or_else(|| panic!("there are no vectors of {name}"));
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
