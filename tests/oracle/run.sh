@@ -5,18 +5,15 @@
 #   ./run.sh RELEASE MAIN [ARGUMENT...] another main class: Oracle, Records, Verify, Bench, BenchRecords. The word
 #                                       SCHEMAS stands for the folder with the schemas of the release.
 #
-# Everything built goes to $TARGET (default ./target).
+# Everything built goes to $TARGET (default ./target). Releases before 4.3 have their record classes in another package.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 release=${1:-4.4.0}
 target=${TARGET:-$here/target}/$release
 [ $# -gt 0 ] && shift
 
-maven() {
-  mvn -q -B -f "$here/pom.xml" -Dkafka="$release" -Dtarget="$target" "$@" >&2
-}
 if [ ! -d "$target/lib" ] || [ ! -d "$target/schemas" ]; then
-  maven dependency:copy-dependencies -DoutputDirectory="$target/lib"
+  mvn -q -B -f "$here/pom.xml" -Dkafka="$release" dependency:copy-dependencies -DoutputDirectory="$target/lib" >&2
   for module in clients group-coordinator metadata raft share-coordinator storage transaction-coordinator; do
     mkdir -p "$target/schemas/$module"
     # 11: one of the patterns matches nothing.
@@ -24,10 +21,12 @@ if [ ! -d "$target/lib" ] || [ ! -d "$target/schemas" ]; then
       [ $? -eq 11 ]
   done
 fi
-maven compile
 
+# Compiles only what the main class needs: other releases may lack what another one uses.
 run() {
   main=$1; shift
+  javac -d "$target/classes" -encoding UTF-8 -cp "$target/lib/*" -sourcepath "$here/src/main/java" \
+    "$here/src/main/java/oracle/$main.java" >&2
   for argument; do
     shift
     [ "$argument" = SCHEMAS ] && argument=$target/schemas
