@@ -124,6 +124,8 @@ pub struct Struct {
     pub known_tags: u32,
     /// In declaration order, without those that no version of `context` has.
     pub fields: Vec<Field>,
+    /// Those that no version of `context` has, which are not in the Rust struct. None of them holds a struct.
+    pub retired: Vec<Field>,
     /// The fields whose type, or element type, this struct is. Empty for the message itself.
     pub uses: Vec<Use>,
 }

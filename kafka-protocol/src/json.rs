@@ -97,7 +97,8 @@ pub fn to_value(message: &Struct, schema: &'static MessageSchema, version: i16) 
 ///
 /// # Errors
 ///
-/// The version is not supported, a field is missing, or a value is not of the type of its field.
+/// The version is not supported, a field is missing, a value is not of the type of its field, or it is for a
+/// [retired](crate::protocol::schema::StructSchema::retired) field. Members that the schema does not know are ignored.
 pub fn from_value(json: &Json, schema: &'static MessageSchema, version: i16) -> Result<Struct, JsonError> {
     if !schema.versions.contains(version) {
         let reason = JsonReason::UnsupportedVersion { supported: schema.versions };
@@ -203,6 +204,16 @@ impl Read {
                 None => {}
             }
             self.steps.pop();
+        }
+        for field in schema.retired.iter().filter(|field| !field.ignorable) {
+            let name: String = dynamic::json_name(field).collect();
+            if let Some(json) = object.get(&name) {
+                self.steps.push(Step::Field(field));
+                if !dynamic::is_default(field, &self.field(json, field)?) {
+                    return Err(JsonReason::Retired { versions: field.versions });
+                }
+                self.steps.pop();
+            }
         }
         Ok(value)
     }
@@ -387,6 +398,11 @@ pub enum JsonReason {
     },
     /// A field of this version is not there.
     Missing,
+    /// A value other than the default for a field that only versions have which are not valid any more.
+    Retired {
+        /// These versions.
+        versions: Versions,
+    },
     /// The value is not of the type of its field.
     WrongType {
         /// The type of the field, as [`FieldType`] displays it.
@@ -414,6 +430,9 @@ impl fmt::Display for JsonReason {
         match self {
             Self::UnsupportedVersion { supported } => {
                 write!(f, "not a supported version (versions {supported})")
+            }
+            Self::Retired { versions } => {
+                write!(f, "it is in versions {versions} only, which are not valid any more")
             }
             Self::Missing => f.write_str("is missing"),
             Self::WrongType { expected, found } => write!(f, "{expected} expected, found {found}"),

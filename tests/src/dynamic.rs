@@ -111,7 +111,7 @@ fn what_a_version_cannot_carry_is_dropped_or_refused() {
     fn check<M: Message>() {
         for full in full_cases::<M>() {
             let case = &full.case;
-            // The field of no valid version is not in the schema, so that its member is unknown and ignored.
+            // A field of no valid version is refused when JSON is read.
             if !matches!(case.verdict(), Verdict::Ignored | Verdict::EncodeError)
                 || case.reason == "no-version"
             {
@@ -307,6 +307,18 @@ fn json_is_read_strictly_and_errors_name_the_member() {
     assert_eq!(
         json::decode::<ShareFetchRequest>(&later, 1).unwrap_err().to_string(),
         "ShareFetchRequest v1: is_renew_ack: not in this version (versions 2+), and not its default false",
+    );
+    // One of a version that is not valid any more has nowhere to stay, so that only its default may be there.
+    let mut earlier = valid.clone();
+    let partition = earlier.pointer_mut("/topics/0/partitions/1").expect("a partition");
+    partition["partitionMaxBytes"] = json!(0);
+    assert!(json::from_value(&earlier, ShareFetchRequest::SCHEMA, 1).is_ok());
+    let partition = earlier.pointer_mut("/topics/0/partitions/1").expect("a partition");
+    partition["partitionMaxBytes"] = json!(1);
+    assert_eq!(
+        json::from_value(&earlier, ShareFetchRequest::SCHEMA, 1).unwrap_err().to_string(),
+        "ShareFetchRequest v1: topics[0].partitions[1].partitionMaxBytes: \
+         it is in versions 0 only, which are not valid any more",
     );
     assert_eq!(
         json::decode::<ShareFetchRequest>(&later, 3).unwrap_err().to_string(),

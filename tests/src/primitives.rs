@@ -429,6 +429,7 @@ static NAMES: MessageSchema = MessageSchema {
         min_size: 2,
         known_tags: 0,
         fields: &[FieldSchema::new("Names", "names", FieldType::Array(&FieldType::String), "Names.")],
+        retired: &[],
     },
 };
 

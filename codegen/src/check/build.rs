@@ -220,6 +220,7 @@ impl<'a> Shapes<'a> {
                     .occurring()
                     .map(|member| self.field(member, shape.context, &position))
                     .collect(),
+                retired: shape.retired().map(|member| self.field(member, shape.context, &position)).collect(),
                 uses: Vec::new(),
             });
         }
@@ -335,6 +336,13 @@ impl<'a> Shape<'a> {
     /// The fields that some version of the context has.
     fn occurring(&self) -> impl Iterator<Item = &Member<'a>> {
         self.fields.iter().filter(|member| member.versions.when(self.context) != When::Never)
+    }
+
+    /// The others, of which only structs can not occur in any version either.
+    fn retired(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.fields
+            .iter()
+            .filter(|member| member.versions.when(self.context) == When::Never && member.shape.is_none())
     }
 }
 

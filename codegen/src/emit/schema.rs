@@ -87,6 +87,7 @@ fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident
     let min_size = Literal::usize_unsuffixed(strukt.min_size);
     let known_tags = Literal::u32_unsuffixed(strukt.known_tags);
     let fields = strukt.fields.iter().map(|it| field(it, statics));
+    let retired = strukt.retired.iter().map(|it| field(it, statics));
     quote! {
         static #name: StructSchema = StructSchema {
             name: #kafka_name,
@@ -94,6 +95,7 @@ fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident
             min_size: #min_size,
             known_tags: #known_tags,
             fields: &[#(#fields),*],
+            retired: &[#(#retired),*],
         };
     }
 }

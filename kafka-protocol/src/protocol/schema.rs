@@ -79,6 +79,9 @@ pub struct StructSchema {
     pub known_tags: u32,
     /// In the order of the wire, but that tagged fields travel at the end.
     pub fields: &'static [FieldSchema],
+    /// Fields that only versions have which are not valid any more. They are neither on the wire nor in the Rust struct,
+    /// and a text that has one, such as JSON, must not lose its value silently.
+    pub retired: &'static [FieldSchema],
 }
 
 /// A field of a struct.

@@ -58,6 +58,7 @@ static NULLABLE_STRUCT_MESSAGE: StructSchema = StructSchema {
             .tagged(1, Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static MY_STRUCT: StructSchema = StructSchema {
@@ -69,6 +70,7 @@ static MY_STRUCT: StructSchema = StructSchema {
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
     ],
+    retired: &[],
 };
 
 static MY_STRUCT2: StructSchema = StructSchema {
@@ -80,6 +82,7 @@ static MY_STRUCT2: StructSchema = StructSchema {
         FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
     ],
+    retired: &[],
 };
 
 static MY_STRUCT3: StructSchema = StructSchema {
@@ -93,6 +96,7 @@ static MY_STRUCT3: StructSchema = StructSchema {
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static MY_STRUCT4: StructSchema = StructSchema {
@@ -106,4 +110,5 @@ static MY_STRUCT4: StructSchema = StructSchema {
         FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -57,6 +57,7 @@ static PRIMS: StructSchema = StructSchema {
         FieldSchema::new("NSt", "nst", FieldType::Struct(&MARKED), "A struct or null.")
             .nullable(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static PLAIN: StructSchema = StructSchema {
@@ -65,6 +66,7 @@ static PLAIN: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int16, "Its only member.")],
+    retired: &[],
 };
 
 static MARKED: StructSchema = StructSchema {
@@ -73,4 +75,5 @@ static MARKED: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int16, "Its only member.")],
+    retired: &[],
 };

@@ -124,6 +124,7 @@ static SIMPLE_EXAMPLE_MESSAGE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1234567)),
     ],
+    retired: &[],
 };
 
 static MY_STRUCT: StructSchema = StructSchema {
@@ -142,6 +143,7 @@ static MY_STRUCT: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static STRUCT_ARRAY: StructSchema = StructSchema {
@@ -153,6 +155,7 @@ static STRUCT_ARRAY: StructSchema = StructSchema {
         FieldSchema::new("arrayFieldId", "array_field_id", FieldType::Int32, "A number.")
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static TAGGED_STRUCT: StructSchema = StructSchema {
@@ -164,6 +167,7 @@ static TAGGED_STRUCT: StructSchema = StructSchema {
         FieldSchema::new("structId", "struct_id", FieldType::String, "A text.")
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static TEST_COMMON_STRUCT: StructSchema = StructSchema {
@@ -177,4 +181,5 @@ static TEST_COMMON_STRUCT: StructSchema = StructSchema {
         FieldSchema::new("bar", "bar", FieldType::Int32, "A number.")
             .default(DefaultValue::Int(123)),
     ],
+    retired: &[],
 };

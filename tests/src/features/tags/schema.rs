@@ -120,6 +120,7 @@ static TAGS: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(13, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static WITH_TAG: StructSchema = StructSchema {
@@ -135,6 +136,7 @@ static WITH_TAG: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(0, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static OR_NULL: StructSchema = StructSchema {
@@ -146,6 +148,7 @@ static OR_NULL: StructSchema = StructSchema {
         FieldSchema::new("X", "x", FieldType::Int16, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static OR_EMPTY: StructSchema = StructSchema {
@@ -159,6 +162,7 @@ static OR_EMPTY: StructSchema = StructSchema {
         FieldSchema::new("Z", "z", FieldType::Bytes, "Bytes.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static KEYED: StructSchema = StructSchema {
@@ -173,4 +177,5 @@ static KEYED: StructSchema = StructSchema {
         FieldSchema::new("V", "v", FieldType::Int8, "The value.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -30,6 +30,7 @@ static TOUCH_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static RPC: StructSchema = StructSchema {
@@ -41,4 +42,5 @@ static RPC: StructSchema = StructSchema {
         FieldSchema::new("Owner", "owner", FieldType::String, "A group.")
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };

@@ -57,6 +57,7 @@ static SHARE_ACKNOWLEDGE_REQUEST: StructSchema = StructSchema {
             "Topics with records to acknowledge.",
         ),
     ],
+    retired: &[],
 };
 
 static ACKNOWLEDGE_TOPIC: StructSchema = StructSchema {
@@ -79,6 +80,7 @@ static ACKNOWLEDGE_TOPIC: StructSchema = StructSchema {
             "Partitions with records to acknowledge.",
         ),
     ],
+    retired: &[],
 };
 
 static ACKNOWLEDGE_PARTITION: StructSchema = StructSchema {
@@ -101,6 +103,7 @@ static ACKNOWLEDGE_PARTITION: StructSchema = StructSchema {
             "Ranges of acknowledged offsets, ascending and not overlapping.",
         ),
     ],
+    retired: &[],
 };
 
 static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
@@ -128,4 +131,5 @@ static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
             "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
         ),
     ],
+    retired: &[],
 };

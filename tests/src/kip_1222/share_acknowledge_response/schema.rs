@@ -62,6 +62,7 @@ static SHARE_ACKNOWLEDGE_RESPONSE: StructSchema = StructSchema {
             "Addresses of the leaders named in CurrentLeader.",
         ),
     ],
+    retired: &[],
 };
 
 static SHARE_ACKNOWLEDGE_TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -79,6 +80,7 @@ static SHARE_ACKNOWLEDGE_TOPIC_RESPONSE: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -114,6 +116,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "New leader; valid only with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH.",
         ),
     ],
+    retired: &[],
 };
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
@@ -135,6 +138,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
             "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
         ),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -166,4 +170,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

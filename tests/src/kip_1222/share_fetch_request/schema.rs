@@ -96,6 +96,7 @@ static SHARE_FETCH_REQUEST: StructSchema = StructSchema {
             "Partitions, grouped by topic, that the share session stops fetching.",
         ),
     ],
+    retired: &[],
 };
 
 static FETCH_TOPIC: StructSchema = StructSchema {
@@ -118,6 +119,7 @@ static FETCH_TOPIC: StructSchema = StructSchema {
             "Partitions to add or to acknowledge; every partition listed here joins the share session.",
         ),
     ],
+    retired: &[],
 };
 
 static FETCH_PARTITION: StructSchema = StructSchema {
@@ -139,6 +141,15 @@ static FETCH_PARTITION: StructSchema = StructSchema {
             FieldType::Array(&FieldType::Struct(&ACKNOWLEDGEMENT_BATCH)),
             "Ranges of acknowledged offsets, ascending and not overlapping; empty at epoch 0.",
         ),
+    ],
+    retired: &[
+        FieldSchema::new(
+                "PartitionMaxBytes",
+                "partition_max_bytes",
+                FieldType::Int32,
+                "Byte limit for the partition, version 0 only; 0 acknowledges without fetching.",
+            )
+            .versions(Versions::new(0, 0)),
     ],
 };
 
@@ -167,6 +178,7 @@ static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
             "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
         ),
     ],
+    retired: &[],
 };
 
 static FORGOTTEN_TOPIC: StructSchema = StructSchema {
@@ -188,4 +200,5 @@ static FORGOTTEN_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions to remove from the session.",
         ),
     ],
+    retired: &[],
 };

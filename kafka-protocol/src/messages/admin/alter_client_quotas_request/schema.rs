@@ -33,6 +33,7 @@ static ALTER_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
             "true checks the request without applying any change.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTRY_DATA: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
             "Quota values to set or remove for the entity.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTITY_DATA: StructSchema = StructSchema {
@@ -76,6 +78,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static OP_DATA: StructSchema = StructSchema {
@@ -103,4 +106,5 @@ static OP_DATA: StructSchema = StructSchema {
             "true deletes the quota, false sets it to Value.",
         ),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static ALTER_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
             "One result per entity of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTRY_DATA: StructSchema = StructSchema {
@@ -61,6 +62,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
             "Components that identify the quota entity.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTITY_DATA: StructSchema = StructSchema {
@@ -83,4 +85,5 @@ static ENTITY_DATA: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
             "true checks the request without applying any change.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
@@ -62,6 +63,7 @@ static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
             "All settings the resource keeps; settings left out return to their default.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTERABLE_CONFIG: StructSchema = StructSchema {
@@ -85,4 +87,5 @@ static ALTERABLE_CONFIG: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

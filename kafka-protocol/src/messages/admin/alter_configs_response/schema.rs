@@ -33,6 +33,7 @@ static ALTER_CONFIGS_RESPONSE: StructSchema = StructSchema {
             "One result per resource of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_CONFIGS_RESOURCE_RESPONSE: StructSchema = StructSchema {
@@ -67,4 +68,5 @@ static ALTER_CONFIGS_RESOURCE_RESPONSE: StructSchema = StructSchema {
             "Name of the resource as given in the request.",
         ),
     ],
+    retired: &[],
 };

@@ -44,6 +44,7 @@ static ALTER_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
             "Topics whose partitions are to be reassigned.",
         ),
     ],
+    retired: &[],
 };
 
 static REASSIGNABLE_TOPIC: StructSchema = StructSchema {
@@ -60,6 +61,7 @@ static REASSIGNABLE_TOPIC: StructSchema = StructSchema {
             "Partitions of the topic with their new replica sets.",
         ),
     ],
+    retired: &[],
 };
 
 static REASSIGNABLE_PARTITION: StructSchema = StructSchema {
@@ -83,4 +85,5 @@ static REASSIGNABLE_PARTITION: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

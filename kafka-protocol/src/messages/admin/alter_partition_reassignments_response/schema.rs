@@ -57,6 +57,7 @@ static ALTER_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static REASSIGNABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -73,6 +74,7 @@ static REASSIGNABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static REASSIGNABLE_PARTITION_RESPONSE: StructSchema = StructSchema {
@@ -101,4 +103,5 @@ static REASSIGNABLE_PARTITION_RESPONSE: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

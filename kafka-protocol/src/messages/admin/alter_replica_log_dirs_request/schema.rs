@@ -27,6 +27,7 @@ static ALTER_REPLICA_LOG_DIRS_REQUEST: StructSchema = StructSchema {
             "Target log directories and the replicas to place in them.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_REPLICA_LOG_DIR: StructSchema = StructSchema {
@@ -49,6 +50,7 @@ static ALTER_REPLICA_LOG_DIR: StructSchema = StructSchema {
             "Topics with replicas to place in this directory.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_REPLICA_LOG_DIR_TOPIC: StructSchema = StructSchema {
@@ -66,4 +68,5 @@ static ALTER_REPLICA_LOG_DIR_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions whose replica is to be placed here.",
         ),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static ALTER_REPLICA_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_REPLICA_LOG_DIR_TOPIC_RESULT: StructSchema = StructSchema {
@@ -56,6 +57,7 @@ static ALTER_REPLICA_LOG_DIR_TOPIC_RESULT: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_REPLICA_LOG_DIR_PARTITION_RESULT: StructSchema = StructSchema {
@@ -77,4 +79,5 @@ static ALTER_REPLICA_LOG_DIR_PARTITION_RESULT: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -39,6 +39,7 @@ static CREATE_PARTITIONS_REQUEST: StructSchema = StructSchema {
             "true checks the request without applying any change.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATE_PARTITIONS_TOPIC: StructSchema = StructSchema {
@@ -63,6 +64,7 @@ static CREATE_PARTITIONS_TOPIC: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static CREATE_PARTITIONS_ASSIGNMENT: StructSchema = StructSchema {
@@ -78,4 +80,5 @@ static CREATE_PARTITIONS_ASSIGNMENT: StructSchema = StructSchema {
             "Broker ids of the new partition's replicas, preferred leader first.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static CREATE_PARTITIONS_RESPONSE: StructSchema = StructSchema {
             "One result per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATE_PARTITIONS_TOPIC_RESULT: StructSchema = StructSchema {
@@ -59,4 +60,5 @@ static CREATE_PARTITIONS_TOPIC_RESULT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

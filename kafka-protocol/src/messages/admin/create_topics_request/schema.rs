@@ -43,6 +43,7 @@ static CREATE_TOPICS_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static CREATABLE_TOPIC: StructSchema = StructSchema {
@@ -78,6 +79,7 @@ static CREATABLE_TOPIC: StructSchema = StructSchema {
             "Topic configurations that differ from the defaults.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATABLE_REPLICA_ASSIGNMENT: StructSchema = StructSchema {
@@ -100,6 +102,7 @@ static CREATABLE_REPLICA_ASSIGNMENT: StructSchema = StructSchema {
             "Broker ids of the partition's replicas, preferred leader first.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATABLE_TOPIC_CONFIG: StructSchema = StructSchema {
@@ -123,4 +126,5 @@ static CREATABLE_TOPIC_CONFIG: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

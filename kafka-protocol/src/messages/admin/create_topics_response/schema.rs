@@ -37,6 +37,7 @@ static CREATE_TOPICS_RESPONSE: StructSchema = StructSchema {
             "One result per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATABLE_TOPIC_RESULT: StructSchema = StructSchema {
@@ -107,6 +108,7 @@ static CREATABLE_TOPIC_RESULT: StructSchema = StructSchema {
             .nullable(Versions::since(5))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static CREATABLE_TOPIC_CONFIGS: StructSchema = StructSchema {
@@ -154,4 +156,5 @@ static CREATABLE_TOPIC_CONFIGS: StructSchema = StructSchema {
             )
             .versions(Versions::since(5)),
     ],
+    retired: &[],
 };

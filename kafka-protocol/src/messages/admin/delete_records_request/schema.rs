@@ -33,6 +33,7 @@ static DELETE_RECORDS_REQUEST: StructSchema = StructSchema {
             "Longest time in ms to wait for the deletion on all replicas.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_RECORDS_TOPIC: StructSchema = StructSchema {
@@ -49,6 +50,7 @@ static DELETE_RECORDS_TOPIC: StructSchema = StructSchema {
             "Partitions to truncate from the start.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_RECORDS_PARTITION: StructSchema = StructSchema {
@@ -70,4 +72,5 @@ static DELETE_RECORDS_PARTITION: StructSchema = StructSchema {
             "Offset below which records are deleted, exclusive; -1 stands for the high watermark.",
         ),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static DELETE_RECORDS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_RECORDS_TOPIC_RESULT: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static DELETE_RECORDS_TOPIC_RESULT: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_RECORDS_PARTITION_RESULT: StructSchema = StructSchema {
@@ -78,4 +80,5 @@ static DELETE_RECORDS_PARTITION_RESULT: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -44,6 +44,7 @@ static DELETE_TOPICS_REQUEST: StructSchema = StructSchema {
             "Longest time in ms to wait for the topics to be deleted.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_TOPIC_STATE: StructSchema = StructSchema {
@@ -69,4 +70,5 @@ static DELETE_TOPIC_STATE: StructSchema = StructSchema {
             )
             .versions(Versions::since(6)),
     ],
+    retired: &[],
 };

@@ -37,6 +37,7 @@ static DELETE_TOPICS_RESPONSE: StructSchema = StructSchema {
             "One result per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETABLE_TOPIC_RESULT: StructSchema = StructSchema {
@@ -78,4 +79,5 @@ static DELETABLE_TOPIC_RESULT: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };

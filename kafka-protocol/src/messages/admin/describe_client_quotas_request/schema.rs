@@ -33,6 +33,7 @@ static DESCRIBE_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
             "true leaves out entities that have components of types not named in the filter.",
         ),
     ],
+    retired: &[],
 };
 
 static COMPONENT_DATA: StructSchema = StructSchema {
@@ -61,4 +62,5 @@ static COMPONENT_DATA: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

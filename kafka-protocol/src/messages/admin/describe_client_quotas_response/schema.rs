@@ -47,6 +47,7 @@ static DESCRIBE_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static ENTRY_DATA: StructSchema = StructSchema {
@@ -68,6 +69,7 @@ static ENTRY_DATA: StructSchema = StructSchema {
             "Quota values set for the entity.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTITY_DATA: StructSchema = StructSchema {
@@ -90,6 +92,7 @@ static ENTITY_DATA: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static VALUE_DATA: StructSchema = StructSchema {
@@ -111,4 +114,5 @@ static VALUE_DATA: StructSchema = StructSchema {
             "Quota value, in the unit of the quota.",
         ),
     ],
+    retired: &[],
 };

@@ -44,4 +44,5 @@ static DESCRIBE_CLUSTER_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };

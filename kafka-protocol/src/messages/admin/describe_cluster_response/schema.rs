@@ -77,6 +77,7 @@ static DESCRIBE_CLUSTER_RESPONSE: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_CLUSTER_BROKER: StructSchema = StructSchema {
@@ -115,4 +116,5 @@ static DESCRIBE_CLUSTER_BROKER: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };

@@ -41,6 +41,7 @@ static DESCRIBE_CONFIGS_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_CONFIGS_RESOURCE: StructSchema = StructSchema {
@@ -69,4 +70,5 @@ static DESCRIBE_CONFIGS_RESOURCE: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static DESCRIBE_CONFIGS_RESPONSE: StructSchema = StructSchema {
             "One result per resource of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_CONFIGS_RESULT: StructSchema = StructSchema {
@@ -75,6 +76,7 @@ static DESCRIBE_CONFIGS_RESULT: StructSchema = StructSchema {
             "Configurations of the resource.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_CONFIGS_RESOURCE_RESULT: StructSchema = StructSchema {
@@ -143,6 +145,7 @@ static DESCRIBE_CONFIGS_RESOURCE_RESULT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_CONFIGS_SYNONYM: StructSchema = StructSchema {
@@ -174,4 +177,5 @@ static DESCRIBE_CONFIGS_SYNONYM: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -28,6 +28,7 @@ static DESCRIBE_LOG_DIRS_REQUEST: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static DESCRIBABLE_LOG_DIR_TOPIC: StructSchema = StructSchema {
@@ -45,4 +46,5 @@ static DESCRIBABLE_LOG_DIR_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions to report.",
         ),
     ],
+    retired: &[],
 };

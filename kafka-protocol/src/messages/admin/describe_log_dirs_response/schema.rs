@@ -43,6 +43,7 @@ static DESCRIBE_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
             "One entry per log directory of the broker.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_LOG_DIRS_RESULT: StructSchema = StructSchema {
@@ -96,6 +97,7 @@ static DESCRIBE_LOG_DIRS_RESULT: StructSchema = StructSchema {
             .versions(Versions::since(5))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_LOG_DIRS_TOPIC: StructSchema = StructSchema {
@@ -112,6 +114,7 @@ static DESCRIBE_LOG_DIRS_TOPIC: StructSchema = StructSchema {
             "Replicas of the topic in this directory.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_LOG_DIRS_PARTITION: StructSchema = StructSchema {
@@ -145,4 +148,5 @@ static DESCRIBE_LOG_DIRS_PARTITION: StructSchema = StructSchema {
             "true for a future replica, which replaces the current one once it has caught up.",
         ),
     ],
+    retired: &[],
 };

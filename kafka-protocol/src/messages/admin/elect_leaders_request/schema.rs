@@ -44,6 +44,7 @@ static ELECT_LEADERS_REQUEST: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(60000)),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -61,4 +62,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the partitions that need an election.",
         ),
     ],
+    retired: &[],
 };

@@ -40,6 +40,7 @@ static ELECT_LEADERS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static REPLICA_ELECTION_RESULT: StructSchema = StructSchema {
@@ -56,6 +57,7 @@ static REPLICA_ELECTION_RESULT: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_RESULT: StructSchema = StructSchema {
@@ -84,4 +86,5 @@ static PARTITION_RESULT: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static INCREMENTAL_ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
             "true checks the request without applying any change.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
@@ -62,6 +63,7 @@ static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
             "Changes to apply to this resource.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTERABLE_CONFIG: StructSchema = StructSchema {
@@ -92,4 +94,5 @@ static ALTERABLE_CONFIG: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

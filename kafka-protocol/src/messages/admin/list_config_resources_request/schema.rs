@@ -28,4 +28,5 @@ static LIST_CONFIG_RESOURCES_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -41,6 +41,7 @@ static LIST_CONFIG_RESOURCES_RESPONSE: StructSchema = StructSchema {
             "Resources found; in version 0 client metrics subscriptions only.",
         ),
     ],
+    retired: &[],
 };
 
 static CONFIG_RESOURCE: StructSchema = StructSchema {
@@ -65,4 +66,5 @@ static CONFIG_RESOURCE: StructSchema = StructSchema {
             .default(DefaultValue::Int(16))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -40,6 +40,7 @@ static LIST_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static LIST_PARTITION_REASSIGNMENTS_TOPICS: StructSchema = StructSchema {
@@ -56,4 +57,5 @@ static LIST_PARTITION_REASSIGNMENTS_TOPICS: StructSchema = StructSchema {
             "Indexes of the partitions of interest.",
         ),
     ],
+    retired: &[],
 };

@@ -46,6 +46,7 @@ static LIST_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
             "Topics with ongoing reassignments.",
         ),
     ],
+    retired: &[],
 };
 
 static ONGOING_TOPIC_REASSIGNMENT: StructSchema = StructSchema {
@@ -62,6 +63,7 @@ static ONGOING_TOPIC_REASSIGNMENT: StructSchema = StructSchema {
             "Partitions under reassignment.",
         ),
     ],
+    retired: &[],
 };
 
 static ONGOING_PARTITION_REASSIGNMENT: StructSchema = StructSchema {
@@ -95,4 +97,5 @@ static ONGOING_PARTITION_REASSIGNMENT: StructSchema = StructSchema {
             "Broker ids the ongoing reassignment removes; empty when none.",
         ),
     ],
+    retired: &[],
 };

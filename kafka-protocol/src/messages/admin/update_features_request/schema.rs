@@ -43,6 +43,7 @@ static UPDATE_FEATURES_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static FEATURE_UPDATE_KEY: StructSchema = StructSchema {
@@ -80,4 +81,5 @@ static FEATURE_UPDATE_KEY: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };

@@ -48,6 +48,7 @@ static UPDATE_FEATURES_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::new(0, 1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static UPDATABLE_FEATURE_RESULT: StructSchema = StructSchema {
@@ -72,4 +73,5 @@ static UPDATABLE_FEATURE_RESULT: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

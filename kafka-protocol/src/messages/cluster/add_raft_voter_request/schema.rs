@@ -62,6 +62,7 @@ static ADD_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::True),
     ],
+    retired: &[],
 };
 
 static LISTENER: StructSchema = StructSchema {
@@ -90,4 +91,5 @@ static LISTENER: StructSchema = StructSchema {
             "TCP port advertised for the listener.",
         ),
     ],
+    retired: &[],
 };

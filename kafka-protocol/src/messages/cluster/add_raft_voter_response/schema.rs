@@ -41,4 +41,5 @@ static ADD_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -36,4 +36,5 @@ static ALLOCATE_PRODUCER_IDS_REQUEST: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

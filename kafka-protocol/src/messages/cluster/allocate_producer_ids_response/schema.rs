@@ -45,4 +45,5 @@ static ALLOCATE_PRODUCER_IDS_RESPONSE: StructSchema = StructSchema {
             "Number of consecutive producer ids in the block.",
         ),
     ],
+    retired: &[],
 };

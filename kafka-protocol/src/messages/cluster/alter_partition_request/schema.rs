@@ -42,6 +42,7 @@ static ALTER_PARTITION_REQUEST: StructSchema = StructSchema {
             "Topics whose partitions change.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -65,6 +66,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Partitions with their proposed state.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -113,6 +115,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Partition epoch the proposal is based on; the controller refuses an outdated one.",
         ),
     ],
+    retired: &[],
 };
 
 static BROKER_STATE: StructSchema = StructSchema {
@@ -137,4 +140,5 @@ static BROKER_STATE: StructSchema = StructSchema {
             .versions(Versions::since(3))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -39,6 +39,7 @@ static ALTER_PARTITION_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -62,6 +63,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Outcome and resulting state per partition.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -115,4 +117,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Current partition epoch, to be used in the next proposal.",
         ),
     ],
+    retired: &[],
 };

@@ -42,6 +42,7 @@ static ASSIGN_REPLICAS_TO_DIRS_REQUEST: StructSchema = StructSchema {
             "Log directories with the replicas they hold.",
         ),
     ],
+    retired: &[],
 };
 
 static DIRECTORY_DATA: StructSchema = StructSchema {
@@ -58,6 +59,7 @@ static DIRECTORY_DATA: StructSchema = StructSchema {
             "Topics with replicas in this directory.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -79,6 +81,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Partitions of the topic held in this directory.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -94,4 +97,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };

@@ -39,6 +39,7 @@ static ASSIGN_REPLICAS_TO_DIRS_RESPONSE: StructSchema = StructSchema {
             "Outcome per log directory of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DIRECTORY_DATA: StructSchema = StructSchema {
@@ -55,6 +56,7 @@ static DIRECTORY_DATA: StructSchema = StructSchema {
             "Outcome per topic in this directory.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -76,6 +78,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -97,4 +100,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -54,6 +54,7 @@ static BEGIN_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -75,6 +76,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Quorum partitions with their new leader.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -110,6 +112,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Epoch the new leader was elected for.",
         ),
     ],
+    retired: &[],
 };
 
 static LEADER_ENDPOINT: StructSchema = StructSchema {
@@ -141,4 +144,5 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

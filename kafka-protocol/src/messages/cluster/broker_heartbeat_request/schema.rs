@@ -72,4 +72,5 @@ static BROKER_HEARTBEAT_REQUEST: StructSchema = StructSchema {
             .tagged(1, Versions::since(2))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

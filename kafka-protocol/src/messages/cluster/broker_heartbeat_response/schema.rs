@@ -54,4 +54,5 @@ static BROKER_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
             "true when the broker may go on with its controlled shutdown.",
         ),
     ],
+    retired: &[],
 };

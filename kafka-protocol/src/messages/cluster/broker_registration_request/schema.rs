@@ -84,6 +84,7 @@ static BROKER_REGISTRATION_REQUEST: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static LISTENER: StructSchema = StructSchema {
@@ -118,6 +119,7 @@ static LISTENER: StructSchema = StructSchema {
             "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
         ),
     ],
+    retired: &[],
 };
 
 static FEATURE: StructSchema = StructSchema {
@@ -146,4 +148,5 @@ static FEATURE: StructSchema = StructSchema {
             "Highest feature level the node supports, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -42,4 +42,5 @@ static BROKER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -51,6 +51,7 @@ static CONTROLLER_REGISTRATION_REQUEST: StructSchema = StructSchema {
             "Features the controller supports with their level ranges.",
         ),
     ],
+    retired: &[],
 };
 
 static LISTENER: StructSchema = StructSchema {
@@ -85,6 +86,7 @@ static LISTENER: StructSchema = StructSchema {
             "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
         ),
     ],
+    retired: &[],
 };
 
 static FEATURE: StructSchema = StructSchema {
@@ -113,4 +115,5 @@ static FEATURE: StructSchema = StructSchema {
             "Highest feature level the node supports, inclusive.",
         ),
     ],
+    retired: &[],
 };

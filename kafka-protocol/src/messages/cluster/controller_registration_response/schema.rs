@@ -40,4 +40,5 @@ static CONTROLLER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -27,6 +27,7 @@ static DESCRIBE_QUORUM_REQUEST: StructSchema = StructSchema {
             "Topics with quorum partitions, in practice only __cluster_metadata.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -48,6 +49,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Quorum partitions to describe.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -63,4 +65,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };

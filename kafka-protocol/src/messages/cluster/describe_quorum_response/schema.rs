@@ -51,6 +51,7 @@ static DESCRIBE_QUORUM_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -72,6 +73,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Quorum state per partition.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -132,6 +134,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Replication state of the observers, the replicas without a vote.",
         ),
     ],
+    retired: &[],
 };
 
 static REPLICA_STATE: StructSchema = StructSchema {
@@ -178,6 +181,7 @@ static REPLICA_STATE: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static NODE: StructSchema = StructSchema {
@@ -197,6 +201,7 @@ static NODE: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };
 
 static LISTENER: StructSchema = StructSchema {
@@ -228,4 +233,5 @@ static LISTENER: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static END_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -66,6 +67,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Quorum partitions whose leader resigns.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -109,6 +111,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static REPLICA_INFO: StructSchema = StructSchema {
@@ -132,6 +135,7 @@ static REPLICA_INFO: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static LEADER_ENDPOINT: StructSchema = StructSchema {
@@ -163,4 +167,5 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

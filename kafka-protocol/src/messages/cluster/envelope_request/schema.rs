@@ -40,4 +40,5 @@ static ENVELOPE_REQUEST: StructSchema = StructSchema {
             "Network address of the original client, as raw address bytes.",
         ),
     ],
+    retired: &[],
 };

@@ -37,4 +37,5 @@ static ENVELOPE_RESPONSE: StructSchema = StructSchema {
             "Error code for the envelope itself; 0 (NONE) even when the enclosed response reports an error.",
         ),
     ],
+    retired: &[],
 };

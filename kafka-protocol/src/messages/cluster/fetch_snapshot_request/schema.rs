@@ -52,6 +52,7 @@ static FETCH_SNAPSHOT_REQUEST: StructSchema = StructSchema {
             "Topics with snapshots to fetch.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_SNAPSHOT: StructSchema = StructSchema {
@@ -68,6 +69,7 @@ static TOPIC_SNAPSHOT: StructSchema = StructSchema {
             "Partitions with the snapshot to fetch.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_SNAPSHOT: StructSchema = StructSchema {
@@ -110,6 +112,7 @@ static PARTITION_SNAPSHOT: StructSchema = StructSchema {
             .tagged(0, Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
@@ -131,4 +134,5 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
             "Epoch of the last record in the snapshot.",
         ),
     ],
+    retired: &[],
 };

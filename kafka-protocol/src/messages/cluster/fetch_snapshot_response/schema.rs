@@ -50,6 +50,7 @@ static FETCH_SNAPSHOT_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(0, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static TOPIC_SNAPSHOT: StructSchema = StructSchema {
@@ -66,6 +67,7 @@ static TOPIC_SNAPSHOT: StructSchema = StructSchema {
             "Snapshot data per partition.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_SNAPSHOT: StructSchema = StructSchema {
@@ -119,6 +121,7 @@ static PARTITION_SNAPSHOT: StructSchema = StructSchema {
             )
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
@@ -140,6 +143,7 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
             "Epoch of the last record in the snapshot.",
         ),
     ],
+    retired: &[],
 };
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
@@ -161,6 +165,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
             "Latest known leader epoch.",
         ),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -187,4 +192,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
         FieldSchema::new("Port", "port", FieldType::Uint16, "TCP port to connect to.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

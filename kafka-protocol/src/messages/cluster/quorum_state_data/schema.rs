@@ -73,6 +73,7 @@ static QUORUM_STATE_DATA: StructSchema = StructSchema {
             .versions(Versions::new(0, 0))
             .nullable(Versions::new(0, 0)),
     ],
+    retired: &[],
 };
 
 static VOTER: StructSchema = StructSchema {
@@ -89,4 +90,5 @@ static VOTER: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

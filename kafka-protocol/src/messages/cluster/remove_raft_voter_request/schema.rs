@@ -40,4 +40,5 @@ static REMOVE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
             "Metadata log directory UUID of the voter to remove.",
         ),
     ],
+    retired: &[],
 };

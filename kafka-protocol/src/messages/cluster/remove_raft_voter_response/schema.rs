@@ -41,4 +41,5 @@ static REMOVE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };

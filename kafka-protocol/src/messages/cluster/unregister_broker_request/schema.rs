@@ -27,4 +27,5 @@ static UNREGISTER_BROKER_REQUEST: StructSchema = StructSchema {
             "Node id of the broker to unregister.",
         ),
     ],
+    retired: &[],
 };

@@ -58,6 +58,7 @@ static UPDATE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
             "Range of kraft.version levels the voter supports.",
         ),
     ],
+    retired: &[],
 };
 
 static LISTENER: StructSchema = StructSchema {
@@ -86,6 +87,7 @@ static LISTENER: StructSchema = StructSchema {
             "TCP port advertised for the listener.",
         ),
     ],
+    retired: &[],
 };
 
 static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
@@ -107,4 +109,5 @@ static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
             "Highest kraft.version the voter supports, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -42,6 +42,7 @@ static UPDATE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
             )
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static CURRENT_LEADER: StructSchema = StructSchema {
@@ -72,4 +73,5 @@ static CURRENT_LEADER: StructSchema = StructSchema {
         ),
         FieldSchema::new("Port", "port", FieldType::Int32, "TCP port of the leader."),
     ],
+    retired: &[],
 };

@@ -46,6 +46,7 @@ static VOTE_REQUEST: StructSchema = StructSchema {
             "Topics with quorum partitions, in practice only __cluster_metadata.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -67,6 +68,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Quorum partitions to vote on.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -129,4 +131,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[],
 };

@@ -41,6 +41,7 @@ static VOTE_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(0, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -62,6 +63,7 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Answer per quorum partition.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -101,6 +103,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "true when the voter grants its vote.",
         ),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -127,4 +130,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
         FieldSchema::new("Port", "port", FieldType::Uint16, "TCP port to connect to.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -51,6 +51,7 @@ static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSche
             "Partitions the member still has to revoke.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -80,4 +81,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -84,6 +84,7 @@ static CONSUMER_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static CLASSIC_MEMBER_METADATA: StructSchema = StructSchema {
@@ -105,6 +106,7 @@ static CLASSIC_MEMBER_METADATA: StructSchema = StructSchema {
             "Protocols the member gave in JoinGroup.",
         ),
     ],
+    retired: &[],
 };
 
 static CLASSIC_PROTOCOL: StructSchema = StructSchema {
@@ -126,4 +128,5 @@ static CLASSIC_PROTOCOL: StructSchema = StructSchema {
             "Metadata of the member for this protocol, for consumers its subscription.",
         ),
     ],
+    retired: &[],
 };

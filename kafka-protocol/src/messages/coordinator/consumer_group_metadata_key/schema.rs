@@ -28,4 +28,5 @@ static CONSUMER_GROUP_METADATA_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -34,4 +34,5 @@ static CONSUMER_GROUP_METADATA_VALUE: StructSchema = StructSchema {
             )
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -27,6 +27,7 @@ static CONSUMER_GROUP_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
             "Topics the group subscribes to.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_METADATA: StructSchema = StructSchema {
@@ -60,6 +61,7 @@ static TOPIC_METADATA: StructSchema = StructSchema {
             "Racks of the topic's partitions.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_METADATA: StructSchema = StructSchema {
@@ -81,4 +83,5 @@ static PARTITION_METADATA: StructSchema = StructSchema {
             "Racks on which the partition has replicas.",
         ),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

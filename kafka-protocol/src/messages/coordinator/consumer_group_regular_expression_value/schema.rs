@@ -39,4 +39,5 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE: StructSchema = StructSchema {
             "Time the expression was resolved, in ms since the epoch.",
         ),
     ],
+    retired: &[],
 };

@@ -27,6 +27,7 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchem
             "Partitions the member is to reach, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
@@ -48,4 +49,5 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
             "Indexes of the partitions of this topic.",
         ),
     ],
+    retired: &[],
 };

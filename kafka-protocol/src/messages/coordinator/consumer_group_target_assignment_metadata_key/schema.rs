@@ -28,4 +28,5 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchem
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSch
             .tagged(0, Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -23,4 +23,5 @@ static GROUP_METADATA_KEY: StructSchema = StructSchema {
         FieldSchema::new("group", "group", FieldType::String, "Id of the classic group.")
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

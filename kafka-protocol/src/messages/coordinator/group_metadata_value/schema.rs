@@ -64,6 +64,7 @@ static GROUP_METADATA_VALUE: StructSchema = StructSchema {
             "Members of the group.",
         ),
     ],
+    retired: &[],
 };
 
 static MEMBER_METADATA: StructSchema = StructSchema {
@@ -128,4 +129,5 @@ static MEMBER_METADATA: StructSchema = StructSchema {
             "Assignment the group leader gave the member.",
         ),
     ],
+    retired: &[],
 };

@@ -37,4 +37,5 @@ static LEGACY_OFFSET_COMMIT_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

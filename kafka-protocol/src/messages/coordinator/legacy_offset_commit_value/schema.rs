@@ -42,4 +42,5 @@ static LEGACY_OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -68,4 +68,5 @@ static OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
             .tagged(0, Versions::since(4))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchema 
             "Partitions assigned to the member, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -66,4 +67,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static SHARE_GROUP_MEMBER_METADATA_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

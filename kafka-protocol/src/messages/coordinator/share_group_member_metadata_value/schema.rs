@@ -46,4 +46,5 @@ static SHARE_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
             "Names of the topics the member subscribes to.",
         ),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static SHARE_GROUP_METADATA_VALUE: StructSchema = StructSchema {
             "Hash over the metadata of the subscribed topics, used to notice changes.",
         ),
     ],
+    retired: &[],
 };

@@ -39,6 +39,7 @@ static SHARE_GROUP_STATE_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
             "Topics whose share state is being deleted.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS_INFO: StructSchema = StructSchema {
@@ -61,6 +62,7 @@ static TOPIC_PARTITIONS_INFO: StructSchema = StructSchema {
             "Indexes of the partitions in this status.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_INFO: StructSchema = StructSchema {
@@ -82,4 +84,5 @@ static TOPIC_INFO: StructSchema = StructSchema {
             "Name of the topic whose share state is being deleted.",
         ),
     ],
+    retired: &[],
 };

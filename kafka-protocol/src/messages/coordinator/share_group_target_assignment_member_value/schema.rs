@@ -27,6 +27,7 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema {
             "Partitions the member is to have, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
@@ -48,4 +49,5 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

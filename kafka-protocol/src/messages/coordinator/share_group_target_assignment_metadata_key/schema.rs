@@ -28,4 +28,5 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSchema
             .tagged(0, Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };

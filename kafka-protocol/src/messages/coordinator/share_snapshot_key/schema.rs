@@ -42,4 +42,5 @@ static SHARE_SNAPSHOT_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -73,6 +73,7 @@ static SHARE_SNAPSHOT_VALUE: StructSchema = StructSchema {
             "Delivery state of all offsets from StartOffset on that have one.",
         ),
     ],
+    retired: &[],
 };
 
 static STATE_BATCH: StructSchema = StructSchema {
@@ -106,4 +107,5 @@ static STATE_BATCH: StructSchema = StructSchema {
             "Number of times the records of the range have been delivered.",
         ),
     ],
+    retired: &[],
 };

@@ -42,4 +42,5 @@ static SHARE_UPDATE_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -55,6 +55,7 @@ static SHARE_UPDATE_VALUE: StructSchema = StructSchema {
             "Ranges of offsets whose delivery state has changed.",
         ),
     ],
+    retired: &[],
 };
 
 static STATE_BATCH: StructSchema = StructSchema {
@@ -88,4 +89,5 @@ static STATE_BATCH: StructSchema = StructSchema {
             "Number of times the records of the range have been delivered.",
         ),
     ],
+    retired: &[],
 };

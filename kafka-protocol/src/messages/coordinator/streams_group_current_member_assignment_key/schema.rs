@@ -35,4 +35,5 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: StructSchema = StructSchema 
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

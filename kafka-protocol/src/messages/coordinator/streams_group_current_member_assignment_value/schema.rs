@@ -75,6 +75,7 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchem
             "Warm-up tasks the member still has to revoke.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_IDS: StructSchema = StructSchema {
@@ -104,4 +105,5 @@ static TASK_IDS: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };

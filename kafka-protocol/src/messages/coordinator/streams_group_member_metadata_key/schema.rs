@@ -35,4 +35,5 @@ static STREAMS_GROUP_MEMBER_METADATA_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

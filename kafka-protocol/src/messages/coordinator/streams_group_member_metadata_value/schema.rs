@@ -82,6 +82,7 @@ static STREAMS_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
             "Tags of the member, used for rack-aware placement of standby tasks.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT: StructSchema = StructSchema {
@@ -103,6 +104,7 @@ static ENDPOINT: StructSchema = StructSchema {
             "TCP port the application configured for interactive queries.",
         ),
     ],
+    retired: &[],
 };
 
 static KEY_VALUE: StructSchema = StructSchema {
@@ -114,4 +116,5 @@ static KEY_VALUE: StructSchema = StructSchema {
         FieldSchema::new("Key", "key", FieldType::String, "Name of the client tag."),
         FieldSchema::new("Value", "value", FieldType::String, "Value of the client tag."),
     ],
+    retired: &[],
 };

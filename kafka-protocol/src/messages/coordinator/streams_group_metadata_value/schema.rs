@@ -67,6 +67,7 @@ static STREAMS_GROUP_METADATA_VALUE: StructSchema = StructSchema {
             .tagged(3, Versions::since(0))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static LAST_ASSIGNMENT_CONFIG: StructSchema = StructSchema {
@@ -88,4 +89,5 @@ static LAST_ASSIGNMENT_CONFIG: StructSchema = StructSchema {
             "Value of the assignment configuration.",
         ),
     ],
+    retired: &[],
 };

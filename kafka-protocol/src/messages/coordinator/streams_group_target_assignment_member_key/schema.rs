@@ -35,4 +35,5 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

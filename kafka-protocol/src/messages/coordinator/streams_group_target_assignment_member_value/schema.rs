@@ -39,6 +39,7 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema
             "Warm-up tasks the member is to reach.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_IDS: StructSchema = StructSchema {
@@ -60,4 +61,5 @@ static TASK_IDS: StructSchema = StructSchema {
             "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
         ),
     ],
+    retired: &[],
 };

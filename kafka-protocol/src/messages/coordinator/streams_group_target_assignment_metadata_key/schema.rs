@@ -28,4 +28,5 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchema
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSche
             .tagged(0, Versions::since(0))
             .ignorable(),
     ],
+    retired: &[],
 };

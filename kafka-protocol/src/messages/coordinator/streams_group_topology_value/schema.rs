@@ -33,6 +33,7 @@ static STREAMS_GROUP_TOPOLOGY_VALUE: StructSchema = StructSchema {
             "Subtopologies of the application.",
         ),
     ],
+    retired: &[],
 };
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
@@ -84,6 +85,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
             "Sets of topics that need the same number of partitions.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_INFO: StructSchema = StructSchema {
@@ -117,6 +119,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
             "Topic configurations that differ from the defaults.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_CONFIG: StructSchema = StructSchema {
@@ -138,6 +141,7 @@ static TOPIC_CONFIG: StructSchema = StructSchema {
             "Value of the topic configuration.",
         ),
     ],
+    retired: &[],
 };
 
 static COPARTITION_GROUP: StructSchema = StructSchema {
@@ -165,4 +169,5 @@ static COPARTITION_GROUP: StructSchema = StructSchema {
             "Positions in RepartitionSourceTopics of the subtopology, from 0.",
         ),
     ],
+    retired: &[],
 };

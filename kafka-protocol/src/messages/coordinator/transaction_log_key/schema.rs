@@ -28,4 +28,5 @@ static TRANSACTION_LOG_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 0)),
     ],
+    retired: &[],
 };

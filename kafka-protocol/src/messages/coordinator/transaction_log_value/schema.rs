@@ -101,6 +101,7 @@ static TRANSACTION_LOG_VALUE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(2, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static PARTITIONS_SCHEMA: StructSchema = StructSchema {
@@ -117,4 +118,5 @@ static PARTITIONS_SCHEMA: StructSchema = StructSchema {
             "Indexes of the partitions in the transaction.",
         ),
     ],
+    retired: &[],
 };

@@ -58,4 +58,5 @@ static API_VERSIONS_REQUEST: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };

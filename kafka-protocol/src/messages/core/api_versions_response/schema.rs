@@ -80,6 +80,7 @@ static API_VERSIONS_RESPONSE: StructSchema = StructSchema {
             .tagged(3, Versions::since(3))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static API_VERSION: StructSchema = StructSchema {
@@ -108,6 +109,7 @@ static API_VERSION: StructSchema = StructSchema {
             "Highest supported version of the API, inclusive.",
         ),
     ],
+    retired: &[],
 };
 
 static SUPPORTED_FEATURE_KEY: StructSchema = StructSchema {
@@ -139,6 +141,7 @@ static SUPPORTED_FEATURE_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static FINALIZED_FEATURE_KEY: StructSchema = StructSchema {
@@ -170,4 +173,5 @@ static FINALIZED_FEATURE_KEY: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };

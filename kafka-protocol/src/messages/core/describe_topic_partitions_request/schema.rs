@@ -44,6 +44,7 @@ static DESCRIBE_TOPIC_PARTITIONS_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static TOPIC_REQUEST: StructSchema = StructSchema {
@@ -59,6 +60,7 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
             "Name of the topic to describe.",
         ),
     ],
+    retired: &[],
 };
 
 static CURSOR: StructSchema = StructSchema {
@@ -80,4 +82,5 @@ static CURSOR: StructSchema = StructSchema {
             "Index of the partition at which to start, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -46,6 +46,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -98,6 +99,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -168,6 +170,7 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION: StructSchema = StructSchema
             )
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static CURSOR: StructSchema = StructSchema {
@@ -189,4 +192,5 @@ static CURSOR: StructSchema = StructSchema {
             "Index of the partition at which the next page starts, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -117,6 +117,7 @@ static FETCH_REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(11))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static REPLICA_STATE: StructSchema = StructSchema {
@@ -142,6 +143,7 @@ static REPLICA_STATE: StructSchema = StructSchema {
             .versions(Versions::since(15))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static FETCH_TOPIC: StructSchema = StructSchema {
@@ -173,6 +175,7 @@ static FETCH_TOPIC: StructSchema = StructSchema {
             "Partitions to fetch.",
         ),
     ],
+    retired: &[],
 };
 
 static FETCH_PARTITION: StructSchema = StructSchema {
@@ -245,6 +248,7 @@ static FETCH_PARTITION: StructSchema = StructSchema {
             .default(DefaultValue::Int(i64::MAX))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static FORGOTTEN_TOPIC: StructSchema = StructSchema {
@@ -277,4 +281,5 @@ static FORGOTTEN_TOPIC: StructSchema = StructSchema {
             )
             .versions(Versions::since(7)),
     ],
+    retired: &[],
 };

@@ -60,6 +60,7 @@ static FETCH_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(16))
             .tagged(0, Versions::since(16)),
     ],
+    retired: &[],
 };
 
 static FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -91,6 +92,7 @@ static FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
             "Fetched data per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -185,6 +187,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static EPOCH_END_OFFSET: StructSchema = StructSchema {
@@ -210,6 +213,7 @@ static EPOCH_END_OFFSET: StructSchema = StructSchema {
             .versions(Versions::since(12))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
@@ -235,6 +239,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
             .versions(Versions::since(12))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
@@ -258,6 +263,7 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static ABORTED_TRANSACTION: StructSchema = StructSchema {
@@ -281,6 +287,7 @@ static ABORTED_TRANSACTION: StructSchema = StructSchema {
             )
             .versions(Versions::since(4)),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -316,4 +323,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
             .nullable(Versions::since(16))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -42,4 +42,5 @@ static FIND_COORDINATOR_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(4)),
     ],
+    retired: &[],
 };

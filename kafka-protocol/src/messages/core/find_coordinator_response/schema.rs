@@ -73,6 +73,7 @@ static FIND_COORDINATOR_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::since(4)),
     ],
+    retired: &[],
 };
 
 static COORDINATOR: StructSchema = StructSchema {
@@ -126,4 +127,5 @@ static COORDINATOR: StructSchema = StructSchema {
             .nullable(Versions::since(4))
             .ignorable(),
     ],
+    retired: &[],
 };

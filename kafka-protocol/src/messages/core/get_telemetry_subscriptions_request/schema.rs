@@ -27,4 +27,5 @@ static GET_TELEMETRY_SUBSCRIPTIONS_REQUEST: StructSchema = StructSchema {
             "UUID of the client instance; all zero in the first request to have one assigned.",
         ),
     ],
+    retired: &[],
 };

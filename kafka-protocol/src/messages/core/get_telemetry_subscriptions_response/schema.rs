@@ -75,4 +75,5 @@ static GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE: StructSchema = StructSchema {
             "Metric name prefixes to push; empty means none, a single empty text means all.",
         ),
     ],
+    retired: &[],
 };

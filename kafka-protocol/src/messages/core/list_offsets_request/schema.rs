@@ -50,6 +50,7 @@ static LIST_OFFSETS_REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(10))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static LIST_OFFSETS_TOPIC: StructSchema = StructSchema {
@@ -66,6 +67,7 @@ static LIST_OFFSETS_TOPIC: StructSchema = StructSchema {
             "Partitions to look up.",
         ),
     ],
+    retired: &[],
 };
 
 static LIST_OFFSETS_PARTITION: StructSchema = StructSchema {
@@ -96,4 +98,5 @@ static LIST_OFFSETS_PARTITION: StructSchema = StructSchema {
             "Time in ms, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest not uploaded.",
         ),
     ],
+    retired: &[],
 };

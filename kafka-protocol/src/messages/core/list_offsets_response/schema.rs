@@ -37,6 +37,7 @@ static LIST_OFFSETS_RESPONSE: StructSchema = StructSchema {
             "Result per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static LIST_OFFSETS_TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -53,6 +54,7 @@ static LIST_OFFSETS_TOPIC_RESPONSE: StructSchema = StructSchema {
             "Result per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static LIST_OFFSETS_PARTITION_RESPONSE: StructSchema = StructSchema {
@@ -98,4 +100,5 @@ static LIST_OFFSETS_PARTITION_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(4))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -52,6 +52,7 @@ static METADATA_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };
 
 static METADATA_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -76,4 +77,5 @@ static METADATA_REQUEST_TOPIC: StructSchema = StructSchema {
             )
             .nullable(Versions::since(10)),
     ],
+    retired: &[],
 };

@@ -78,6 +78,7 @@ static METADATA_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(13))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static METADATA_RESPONSE_BROKER: StructSchema = StructSchema {
@@ -106,6 +107,7 @@ static METADATA_RESPONSE_BROKER: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static METADATA_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -159,6 +161,7 @@ static METADATA_RESPONSE_TOPIC: StructSchema = StructSchema {
             .versions(Versions::since(8))
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static METADATA_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -215,4 +218,5 @@ static METADATA_RESPONSE_PARTITION: StructSchema = StructSchema {
             .versions(Versions::since(5))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -38,6 +38,7 @@ static OFFSET_FOR_LEADER_EPOCH_REQUEST: StructSchema = StructSchema {
             "Topics to check.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_FOR_LEADER_TOPIC: StructSchema = StructSchema {
@@ -55,6 +56,7 @@ static OFFSET_FOR_LEADER_TOPIC: StructSchema = StructSchema {
             "Partitions to check.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_FOR_LEADER_PARTITION: StructSchema = StructSchema {
@@ -85,4 +87,5 @@ static OFFSET_FOR_LEADER_PARTITION: StructSchema = StructSchema {
             "Leader epoch whose end offset is wanted.",
         ),
     ],
+    retired: &[],
 };

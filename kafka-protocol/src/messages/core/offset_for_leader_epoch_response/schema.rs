@@ -37,6 +37,7 @@ static OFFSET_FOR_LEADER_EPOCH_RESPONSE: StructSchema = StructSchema {
             "Result per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_FOR_LEADER_TOPIC_RESULT: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static OFFSET_FOR_LEADER_TOPIC_RESULT: StructSchema = StructSchema {
             "Result per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static EPOCH_END_OFFSET: StructSchema = StructSchema {
@@ -91,4 +93,5 @@ static EPOCH_END_OFFSET: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -50,6 +50,7 @@ static PRODUCE_REQUEST: StructSchema = StructSchema {
             "Records per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PRODUCE_DATA: StructSchema = StructSchema {
@@ -83,6 +84,7 @@ static TOPIC_PRODUCE_DATA: StructSchema = StructSchema {
             "Records per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_PRODUCE_DATA: StructSchema = StructSchema {
@@ -106,4 +108,5 @@ static PARTITION_PRODUCE_DATA: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static PRODUCE_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(10))
             .tagged(0, Versions::since(10)),
     ],
+    retired: &[],
 };
 
 static TOPIC_PRODUCE_RESPONSE: StructSchema = StructSchema {
@@ -78,6 +79,7 @@ static TOPIC_PRODUCE_RESPONSE: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_PRODUCE_RESPONSE: StructSchema = StructSchema {
@@ -149,6 +151,7 @@ static PARTITION_PRODUCE_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(10))
             .tagged(0, Versions::since(10)),
     ],
+    retired: &[],
 };
 
 static BATCH_INDEX_AND_ERROR_MESSAGE: StructSchema = StructSchema {
@@ -174,6 +177,7 @@ static BATCH_INDEX_AND_ERROR_MESSAGE: StructSchema = StructSchema {
             .nullable(Versions::since(8))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
@@ -199,6 +203,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
             .versions(Versions::since(10))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -234,4 +239,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
             .nullable(Versions::since(10))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -51,4 +51,5 @@ static PUSH_TELEMETRY_REQUEST: StructSchema = StructSchema {
             "Metrics in OpenTelemetry protobuf form, compressed as stated.",
         ),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static PUSH_TELEMETRY_RESPONSE: StructSchema = StructSchema {
             "Error code for the whole request; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

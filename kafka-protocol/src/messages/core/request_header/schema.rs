@@ -48,4 +48,5 @@ static REQUEST_HEADER: StructSchema = StructSchema {
             .nullable(Versions::since(1))
             .flexible(Versions::NONE),
     ],
+    retired: &[],
 };

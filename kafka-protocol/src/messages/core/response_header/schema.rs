@@ -27,4 +27,5 @@ static RESPONSE_HEADER: StructSchema = StructSchema {
             "Correlation id of the request this response answers.",
         ),
     ],
+    retired: &[],
 };

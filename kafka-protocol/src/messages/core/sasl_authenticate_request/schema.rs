@@ -27,4 +27,5 @@ static SASL_AUTHENTICATE_REQUEST: StructSchema = StructSchema {
             "Client's SASL token, in the format of the chosen mechanism.",
         ),
     ],
+    retired: &[],
 };

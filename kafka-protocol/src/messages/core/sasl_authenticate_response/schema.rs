@@ -48,4 +48,5 @@ static SASL_AUTHENTICATE_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static SASL_HANDSHAKE_REQUEST: StructSchema = StructSchema {
             "Name of the SASL mechanism the client wants, for example PLAIN or SCRAM-SHA-512.",
         ),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static SASL_HANDSHAKE_RESPONSE: StructSchema = StructSchema {
             "SASL mechanisms enabled on the broker's listener.",
         ),
     ],
+    retired: &[],
 };

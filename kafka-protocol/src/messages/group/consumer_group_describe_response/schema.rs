@@ -35,6 +35,7 @@ static CONSUMER_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
             "One description per requested group.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
@@ -101,6 +102,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static MEMBER: StructSchema = StructSchema {
@@ -185,6 +187,7 @@ static MEMBER: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static ASSIGNMENT: StructSchema = StructSchema {
@@ -200,6 +203,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
             "Assigned partitions, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -227,4 +231,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

@@ -97,6 +97,7 @@ static CONSUMER_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -118,4 +119,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the owned partitions.",
         ),
     ],
+    retired: &[],
 };

@@ -71,6 +71,7 @@ static CONSUMER_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static ASSIGNMENT: StructSchema = StructSchema {
@@ -86,6 +87,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
             "Partitions the member may own, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -107,4 +109,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

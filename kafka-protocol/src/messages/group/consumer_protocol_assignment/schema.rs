@@ -37,6 +37,7 @@ static CONSUMER_PROTOCOL_ASSIGNMENT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
@@ -54,4 +55,5 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

@@ -64,6 +64,7 @@ static CONSUMER_PROTOCOL_SUBSCRIPTION: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
@@ -83,4 +84,5 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static DELETE_GROUPS_REQUEST: StructSchema = StructSchema {
             "Ids of the groups to delete; a group with active members is refused.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static DELETE_GROUPS_RESPONSE: StructSchema = StructSchema {
             "One result per group of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETABLE_GROUP_RESULT: StructSchema = StructSchema {
@@ -62,4 +63,5 @@ static DELETABLE_GROUP_RESULT: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };

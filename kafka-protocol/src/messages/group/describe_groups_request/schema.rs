@@ -34,4 +34,5 @@ static DESCRIBE_GROUPS_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };

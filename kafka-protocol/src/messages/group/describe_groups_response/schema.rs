@@ -37,6 +37,7 @@ static DESCRIBE_GROUPS_RESPONSE: StructSchema = StructSchema {
             "One description per requested group.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
@@ -99,6 +100,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
             .versions(Versions::since(3))
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_GROUP_MEMBER: StructSchema = StructSchema {
@@ -148,4 +150,5 @@ static DESCRIBED_GROUP_MEMBER: StructSchema = StructSchema {
             "Assignment the group leader gave the member, opaque to the broker.",
         ),
     ],
+    retired: &[],
 };

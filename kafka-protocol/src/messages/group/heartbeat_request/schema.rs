@@ -45,4 +45,5 @@ static HEARTBEAT_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(3))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

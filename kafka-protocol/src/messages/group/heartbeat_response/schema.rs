@@ -35,4 +35,5 @@ static HEARTBEAT_RESPONSE: StructSchema = StructSchema {
             "Error code; 0 (NONE) means the member is in good standing, 27 (REBALANCE_IN_PROGRESS) means rejoin.",
         ),
     ],
+    retired: &[],
 };

@@ -81,6 +81,7 @@ static JOIN_GROUP_REQUEST: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static JOIN_GROUP_REQUEST_PROTOCOL: StructSchema = StructSchema {
@@ -103,4 +104,5 @@ static JOIN_GROUP_REQUEST_PROTOCOL: StructSchema = StructSchema {
             "Metadata of the member for this protocol, for consumers its subscription.",
         ),
     ],
+    retired: &[],
 };

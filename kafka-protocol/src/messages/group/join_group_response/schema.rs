@@ -86,6 +86,7 @@ static JOIN_GROUP_RESPONSE: StructSchema = StructSchema {
             "Members of the group with their metadata; filled for the leader only.",
         ),
     ],
+    retired: &[],
 };
 
 static JOIN_GROUP_RESPONSE_MEMBER: StructSchema = StructSchema {
@@ -117,4 +118,5 @@ static JOIN_GROUP_RESPONSE_MEMBER: StructSchema = StructSchema {
             "Metadata this member sent for the selected protocol.",
         ),
     ],
+    retired: &[],
 };

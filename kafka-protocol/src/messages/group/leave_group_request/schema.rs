@@ -43,6 +43,7 @@ static LEAVE_GROUP_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static MEMBER_IDENTITY: StructSchema = StructSchema {
@@ -78,4 +79,5 @@ static MEMBER_IDENTITY: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };

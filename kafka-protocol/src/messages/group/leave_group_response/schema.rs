@@ -42,6 +42,7 @@ static LEAVE_GROUP_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static MEMBER_RESPONSE: StructSchema = StructSchema {
@@ -73,4 +74,5 @@ static MEMBER_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };

@@ -35,4 +35,5 @@ static LIST_GROUPS_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(5)),
     ],
+    retired: &[],
 };

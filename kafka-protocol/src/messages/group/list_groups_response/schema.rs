@@ -41,6 +41,7 @@ static LIST_GROUPS_RESPONSE: StructSchema = StructSchema {
             "Groups that pass the filters.",
         ),
     ],
+    retired: &[],
 };
 
 static LISTED_GROUP: StructSchema = StructSchema {
@@ -73,4 +74,5 @@ static LISTED_GROUP: StructSchema = StructSchema {
             .versions(Versions::since(5))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -70,6 +70,7 @@ static OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
             "Topics with offsets to commit.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -101,6 +102,7 @@ static OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
             "Partitions with offsets to commit.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
@@ -138,4 +140,5 @@ static OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

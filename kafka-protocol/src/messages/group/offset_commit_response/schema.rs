@@ -35,6 +35,7 @@ static OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -66,6 +67,7 @@ static OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -87,4 +89,5 @@ static OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static OFFSET_DELETE_REQUEST: StructSchema = StructSchema {
             "Topics with offsets to delete; topics the group is subscribed to are refused.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_DELETE_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static OFFSET_DELETE_REQUEST_TOPIC: StructSchema = StructSchema {
             "Partitions whose committed offset is deleted.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_DELETE_REQUEST_PARTITION: StructSchema = StructSchema {
@@ -65,4 +67,5 @@ static OFFSET_DELETE_REQUEST_PARTITION: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };

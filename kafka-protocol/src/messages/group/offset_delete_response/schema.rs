@@ -40,6 +40,7 @@ static OFFSET_DELETE_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_DELETE_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -57,6 +58,7 @@ static OFFSET_DELETE_RESPONSE_TOPIC: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static OFFSET_DELETE_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -79,4 +81,5 @@ static OFFSET_DELETE_RESPONSE_PARTITION: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -52,6 +52,7 @@ static OFFSET_FETCH_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(7)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -75,6 +76,7 @@ static OFFSET_FETCH_REQUEST_TOPIC: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 7)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_REQUEST_GROUP: StructSchema = StructSchema {
@@ -113,6 +115,7 @@ static OFFSET_FETCH_REQUEST_GROUP: StructSchema = StructSchema {
             .versions(Versions::since(8))
             .nullable(Versions::since(8)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_REQUEST_TOPICS: StructSchema = StructSchema {
@@ -145,4 +148,5 @@ static OFFSET_FETCH_REQUEST_TOPICS: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };

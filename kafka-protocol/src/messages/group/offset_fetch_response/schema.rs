@@ -53,6 +53,7 @@ static OFFSET_FETCH_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -76,6 +77,7 @@ static OFFSET_FETCH_RESPONSE_TOPIC: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 7)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -123,6 +125,7 @@ static OFFSET_FETCH_RESPONSE_PARTITION: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 7)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_RESPONSE_GROUP: StructSchema = StructSchema {
@@ -148,6 +151,7 @@ static OFFSET_FETCH_RESPONSE_GROUP: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_RESPONSE_TOPICS: StructSchema = StructSchema {
@@ -180,6 +184,7 @@ static OFFSET_FETCH_RESPONSE_TOPICS: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };
 
 static OFFSET_FETCH_RESPONSE_PARTITIONS: StructSchema = StructSchema {
@@ -227,4 +232,5 @@ static OFFSET_FETCH_RESPONSE_PARTITIONS: StructSchema = StructSchema {
             )
             .versions(Versions::since(8)),
     ],
+    retired: &[],
 };

@@ -71,6 +71,7 @@ static SYNC_GROUP_REQUEST: StructSchema = StructSchema {
             "Assignment of every member when sent by the leader; empty otherwise.",
         ),
     ],
+    retired: &[],
 };
 
 static SYNC_GROUP_REQUEST_ASSIGNMENT: StructSchema = StructSchema {
@@ -92,4 +93,5 @@ static SYNC_GROUP_REQUEST_ASSIGNMENT: StructSchema = StructSchema {
             "Assignment of the member, opaque to the broker.",
         ),
     ],
+    retired: &[],
 };

@@ -63,4 +63,5 @@ static SYNC_GROUP_RESPONSE: StructSchema = StructSchema {
             "Assignment the group leader made for the member, opaque to the broker.",
         ),
     ],
+    retired: &[],
 };

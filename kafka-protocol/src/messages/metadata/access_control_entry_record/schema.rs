@@ -64,4 +64,5 @@ static ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
             "Effect of the ACL: 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

@@ -32,4 +32,5 @@ static BEGIN_TRANSACTION_RECORD: StructSchema = StructSchema {
             .tagged(0, Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

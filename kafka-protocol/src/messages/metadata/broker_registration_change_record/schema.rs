@@ -68,4 +68,5 @@ static BROKER_REGISTRATION_CHANGE_RECORD: StructSchema = StructSchema {
             .tagged(3, Versions::since(3))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

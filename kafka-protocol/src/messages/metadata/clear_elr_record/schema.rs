@@ -27,4 +27,5 @@ static CLEAR_ELR_RECORD: StructSchema = StructSchema {
             "Name of the topic to clear; empty clears all topics.",
         ),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static CLIENT_QUOTA_RECORD: StructSchema = StructSchema {
             "true removes the quota, false sets it to Value.",
         ),
     ],
+    retired: &[],
 };
 
 static ENTITY_DATA: StructSchema = StructSchema {
@@ -67,4 +68,5 @@ static ENTITY_DATA: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

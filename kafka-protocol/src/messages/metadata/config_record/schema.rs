@@ -46,4 +46,5 @@ static CONFIG_RECORD: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

@@ -63,4 +63,5 @@ static DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
             "Public identifier of the delegation token.",
         ),
     ],
+    retired: &[],
 };

@@ -20,4 +20,5 @@ static END_TRANSACTION_RECORD: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };

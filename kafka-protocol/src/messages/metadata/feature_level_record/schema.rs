@@ -33,4 +33,5 @@ static FEATURE_LEVEL_RECORD: StructSchema = StructSchema {
             "Finalized level of the feature; 0 removes it.",
         ),
     ],
+    retired: &[],
 };

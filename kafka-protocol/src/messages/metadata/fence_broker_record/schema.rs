@@ -33,4 +33,5 @@ static FENCE_BROKER_RECORD: StructSchema = StructSchema {
             "Registration epoch of the broker to fence.",
         ),
     ],
+    retired: &[],
 };

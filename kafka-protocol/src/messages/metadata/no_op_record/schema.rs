@@ -20,4 +20,5 @@ static NO_OP_RECORD: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };

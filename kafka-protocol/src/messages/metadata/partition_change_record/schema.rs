@@ -118,4 +118,5 @@ static PARTITION_CHANGE_RECORD: StructSchema = StructSchema {
             .tagged(7, Versions::since(2))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

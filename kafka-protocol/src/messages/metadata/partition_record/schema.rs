@@ -115,4 +115,5 @@ static PARTITION_RECORD: StructSchema = StructSchema {
             .tagged(2, Versions::since(2))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -42,4 +42,5 @@ static PRODUCER_IDS_RECORD: StructSchema = StructSchema {
             "First producer id of the next block to hand out.",
         ),
     ],
+    retired: &[],
 };

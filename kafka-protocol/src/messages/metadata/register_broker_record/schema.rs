@@ -99,6 +99,7 @@ static REGISTER_BROKER_RECORD: StructSchema = StructSchema {
             .tagged(1, Versions::since(4))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static BROKER_ENDPOINT: StructSchema = StructSchema {
@@ -133,6 +134,7 @@ static BROKER_ENDPOINT: StructSchema = StructSchema {
             "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
         ),
     ],
+    retired: &[],
 };
 
 static BROKER_FEATURE: StructSchema = StructSchema {
@@ -161,4 +163,5 @@ static BROKER_FEATURE: StructSchema = StructSchema {
             "Highest feature level the node supports, inclusive.",
         ),
     ],
+    retired: &[],
 };

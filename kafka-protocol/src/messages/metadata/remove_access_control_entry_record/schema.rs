@@ -22,4 +22,5 @@ static REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     fields: &[
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the ACL to remove."),
     ],
+    retired: &[],
 };

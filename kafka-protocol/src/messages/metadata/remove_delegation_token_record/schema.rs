@@ -27,4 +27,5 @@ static REMOVE_DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
             "Identifier of the token to remove.",
         ),
     ],
+    retired: &[],
 };

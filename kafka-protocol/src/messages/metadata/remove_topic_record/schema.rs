@@ -27,4 +27,5 @@ static REMOVE_TOPIC_RECORD: StructSchema = StructSchema {
             "UUID of the topic to delete.",
         ),
     ],
+    retired: &[],
 };

@@ -28,4 +28,5 @@ static REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
             "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
         ),
     ],
+    retired: &[],
 };

@@ -28,4 +28,5 @@ static TOPIC_RECORD: StructSchema = StructSchema {
             "UUID of the new topic.",
         ),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static UNFENCE_BROKER_RECORD: StructSchema = StructSchema {
             "Registration epoch of the broker to unfence.",
         ),
     ],
+    retired: &[],
 };

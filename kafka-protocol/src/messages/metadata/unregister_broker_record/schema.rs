@@ -33,4 +33,5 @@ static UNREGISTER_BROKER_RECORD: StructSchema = StructSchema {
             "Epoch of the registration to remove.",
         ),
     ],
+    retired: &[],
 };

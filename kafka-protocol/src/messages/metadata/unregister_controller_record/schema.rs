@@ -27,4 +27,5 @@ static UNREGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
             "Node id of the controller to remove.",
         ),
     ],
+    retired: &[],
 };

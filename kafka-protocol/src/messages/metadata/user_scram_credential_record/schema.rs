@@ -52,4 +52,5 @@ static USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
             "Number of hash iterations of the SCRAM credential.",
         ),
     ],
+    retired: &[],
 };

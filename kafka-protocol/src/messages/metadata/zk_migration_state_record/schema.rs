@@ -27,4 +27,5 @@ static ZK_MIGRATION_STATE_RECORD: StructSchema = StructSchema {
             "Numeric migration state; 0 means none, the cluster has always used KRaft.",
         ),
     ],
+    retired: &[],
 };

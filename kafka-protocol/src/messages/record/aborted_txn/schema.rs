@@ -45,4 +45,5 @@ static ABORTED_TXN: StructSchema = StructSchema {
             "Last stable offset of the partition stored with this entry.",
         ),
     ],
+    retired: &[],
 };

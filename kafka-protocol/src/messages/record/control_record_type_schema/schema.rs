@@ -27,4 +27,5 @@ static CONTROL_RECORD_TYPE_SCHEMA: StructSchema = StructSchema {
             "Kind: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 KRaft voters.",
         ),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static END_TXN_MARKER: StructSchema = StructSchema {
             "Epoch of the transaction coordinator that wrote the marker.",
         ),
     ],
+    retired: &[],
 };

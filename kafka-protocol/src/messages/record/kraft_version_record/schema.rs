@@ -33,4 +33,5 @@ static KRAFT_VERSION_RECORD: StructSchema = StructSchema {
             "Finalized kraft.version: 0 static voters, 1 voters that can change at run time.",
         ),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static LEADER_CHANGE_MESSAGE: StructSchema = StructSchema {
             "Voters that voted for the leader, as far as it knows.",
         ),
     ],
+    retired: &[],
 };
 
 static VOTER: StructSchema = StructSchema {
@@ -67,4 +68,5 @@ static VOTER: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

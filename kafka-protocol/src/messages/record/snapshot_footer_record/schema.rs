@@ -27,4 +27,5 @@ static SNAPSHOT_FOOTER_RECORD: StructSchema = StructSchema {
             "Version of this record's format.",
         ),
     ],
+    retired: &[],
 };

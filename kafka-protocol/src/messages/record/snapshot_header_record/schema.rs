@@ -33,4 +33,5 @@ static SNAPSHOT_HEADER_RECORD: StructSchema = StructSchema {
             "When the newest log record covered by the snapshot was appended, in ms since the epoch.",
         ),
     ],
+    retired: &[],
 };

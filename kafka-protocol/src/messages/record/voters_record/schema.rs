@@ -33,6 +33,7 @@ static VOTERS_RECORD: StructSchema = StructSchema {
             "Voters of the quorum.",
         ),
     ],
+    retired: &[],
 };
 
 static VOTER: StructSchema = StructSchema {
@@ -66,6 +67,7 @@ static VOTER: StructSchema = StructSchema {
             "Range of kraft.version levels the voter supports.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT: StructSchema = StructSchema {
@@ -89,6 +91,7 @@ static ENDPOINT: StructSchema = StructSchema {
         ),
         FieldSchema::new("Port", "port", FieldType::Uint16, "TCP port of the listener."),
     ],
+    retired: &[],
 };
 
 static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
@@ -110,4 +113,5 @@ static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
             "Highest kraft.version the voter supports, inclusive.",
         ),
     ],
+    retired: &[],
 };

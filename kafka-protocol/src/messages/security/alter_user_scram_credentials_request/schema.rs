@@ -33,6 +33,7 @@ static ALTER_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
             "Credentials to create or replace.",
         ),
     ],
+    retired: &[],
 };
 
 static SCRAM_CREDENTIAL_DELETION: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static SCRAM_CREDENTIAL_DELETION: StructSchema = StructSchema {
             "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
         ),
     ],
+    retired: &[],
 };
 
 static SCRAM_CREDENTIAL_UPSERTION: StructSchema = StructSchema {
@@ -93,4 +95,5 @@ static SCRAM_CREDENTIAL_UPSERTION: StructSchema = StructSchema {
             "Password after salting and iterated hashing; the plain password is never sent.",
         ),
     ],
+    retired: &[],
 };

@@ -33,6 +33,7 @@ static ALTER_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
             "One result per user named in the request.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
@@ -56,4 +57,5 @@ static ALTER_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

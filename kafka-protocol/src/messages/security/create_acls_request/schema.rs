@@ -29,6 +29,7 @@ static CREATE_ACLS_REQUEST: StructSchema = StructSchema {
             "ACLs to create.",
         ),
     ],
+    retired: &[],
 };
 
 static ACL_CREATION: StructSchema = StructSchema {
@@ -82,4 +83,5 @@ static ACL_CREATION: StructSchema = StructSchema {
             "Effect of the ACL: 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

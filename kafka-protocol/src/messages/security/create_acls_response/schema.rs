@@ -33,6 +33,7 @@ static CREATE_ACLS_RESPONSE: StructSchema = StructSchema {
             "One result per ACL, in the order of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static ACL_CREATION_RESULT: StructSchema = StructSchema {
@@ -55,4 +56,5 @@ static ACL_CREATION_RESULT: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

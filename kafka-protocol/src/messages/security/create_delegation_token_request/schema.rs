@@ -49,6 +49,7 @@ static CREATE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
             "Longest lifetime of the token in ms; -1 takes the broker's limit.",
         ),
     ],
+    retired: &[],
 };
 
 static CREATABLE_RENEWERS: StructSchema = StructSchema {
@@ -70,4 +71,5 @@ static CREATABLE_RENEWERS: StructSchema = StructSchema {
             "Name of the principal within its type.",
         ),
     ],
+    retired: &[],
 };

@@ -39,4 +39,5 @@ static DEFAULT_PRINCIPAL_DATA: StructSchema = StructSchema {
             "true when the client authenticated with a delegation token.",
         ),
     ],
+    retired: &[],
 };

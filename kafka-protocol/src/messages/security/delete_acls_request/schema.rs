@@ -29,6 +29,7 @@ static DELETE_ACLS_REQUEST: StructSchema = StructSchema {
             "Filters that select the ACLs to delete.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_ACLS_FILTER: StructSchema = StructSchema {
@@ -85,4 +86,5 @@ static DELETE_ACLS_FILTER: StructSchema = StructSchema {
             "Permission to match: 1 any, 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static DELETE_ACLS_RESPONSE: StructSchema = StructSchema {
             "One result per filter, in the order of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_ACLS_FILTER_RESULT: StructSchema = StructSchema {
@@ -63,6 +64,7 @@ static DELETE_ACLS_FILTER_RESULT: StructSchema = StructSchema {
             "ACLs that matched the filter.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_ACLS_MATCHING_ACL: StructSchema = StructSchema {
@@ -129,4 +131,5 @@ static DELETE_ACLS_MATCHING_ACL: StructSchema = StructSchema {
             "Effect of the ACL: 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

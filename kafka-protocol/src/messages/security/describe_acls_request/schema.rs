@@ -70,4 +70,5 @@ static DESCRIBE_ACLS_REQUEST: StructSchema = StructSchema {
             "Permission to match: 1 any, 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

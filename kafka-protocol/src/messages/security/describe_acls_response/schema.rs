@@ -48,6 +48,7 @@ static DESCRIBE_ACLS_RESPONSE: StructSchema = StructSchema {
             "Resource patterns with at least one matching ACL.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_ACLS_RESOURCE: StructSchema = StructSchema {
@@ -83,6 +84,7 @@ static DESCRIBE_ACLS_RESOURCE: StructSchema = StructSchema {
             "Matching ACLs of this resource pattern.",
         ),
     ],
+    retired: &[],
 };
 
 static ACL_DESCRIPTION: StructSchema = StructSchema {
@@ -116,4 +118,5 @@ static ACL_DESCRIPTION: StructSchema = StructSchema {
             "Effect of the ACL: 2 deny, 3 allow.",
         ),
     ],
+    retired: &[],
 };

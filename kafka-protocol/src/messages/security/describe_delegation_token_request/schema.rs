@@ -28,6 +28,7 @@ static DESCRIBE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_DELEGATION_TOKEN_OWNER: StructSchema = StructSchema {
@@ -49,4 +50,5 @@ static DESCRIBE_DELEGATION_TOKEN_OWNER: StructSchema = StructSchema {
             "Name of the principal within its type.",
         ),
     ],
+    retired: &[],
 };

@@ -39,6 +39,7 @@ static DESCRIBE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
             "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_DELEGATION_TOKEN: StructSchema = StructSchema {
@@ -110,6 +111,7 @@ static DESCRIBED_DELEGATION_TOKEN: StructSchema = StructSchema {
             "Principals that may renew the token, besides its owner.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_DELEGATION_TOKEN_RENEWER: StructSchema = StructSchema {
@@ -131,4 +133,5 @@ static DESCRIBED_DELEGATION_TOKEN_RENEWER: StructSchema = StructSchema {
             "Name of the principal within its type.",
         ),
     ],
+    retired: &[],
 };

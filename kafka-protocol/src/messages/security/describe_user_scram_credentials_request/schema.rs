@@ -28,6 +28,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static USER_NAME: StructSchema = StructSchema {
@@ -36,4 +37,5 @@ static USER_NAME: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[FieldSchema::new("Name", "name", FieldType::String, "Name of the user.")],
+    retired: &[],
 };

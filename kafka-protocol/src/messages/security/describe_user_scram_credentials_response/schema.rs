@@ -48,6 +48,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
             "One result per user.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
@@ -77,6 +78,7 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
             "SCRAM credentials the user has.",
         ),
     ],
+    retired: &[],
 };
 
 static CREDENTIAL_INFO: StructSchema = StructSchema {
@@ -98,4 +100,5 @@ static CREDENTIAL_INFO: StructSchema = StructSchema {
             "Number of hash iterations of the SCRAM credential.",
         ),
     ],
+    retired: &[],
 };

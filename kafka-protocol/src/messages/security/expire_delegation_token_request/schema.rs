@@ -33,4 +33,5 @@ static EXPIRE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
             "Time in ms from now until the token expires; a negative value expires it at once.",
         ),
     ],
+    retired: &[],
 };

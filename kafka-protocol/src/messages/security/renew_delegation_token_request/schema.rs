@@ -33,4 +33,5 @@ static RENEW_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
             "Time in ms from now until the token expires; -1 takes the broker's default.",
         ),
     ],
+    retired: &[],
 };

@@ -39,4 +39,5 @@ static RENEW_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
             "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
             "Topics whose start offsets change.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -59,6 +60,7 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
             "Partitions of the topic with their new start offsets.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION: StructSchema = StructSchema {
@@ -80,4 +82,5 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION: StructSchema = StructSchema 
             "New share-partition start offset, the first offset the group may be given.",
         ),
     ],
+    retired: &[],
 };

@@ -51,6 +51,7 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -81,6 +82,7 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -110,4 +112,5 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
             "Topics whose offsets the group gives up.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -50,4 +51,5 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
             "Name of the topic; all its partitions are affected.",
         ),
     ],
+    retired: &[],
 };

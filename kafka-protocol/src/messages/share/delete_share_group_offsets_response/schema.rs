@@ -51,6 +51,7 @@ static DELETE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -86,4 +87,5 @@ static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

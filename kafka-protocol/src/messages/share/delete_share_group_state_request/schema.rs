@@ -33,6 +33,7 @@ static DELETE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
             "Topics with share partitions whose state is deleted.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_STATE_DATA: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static DELETE_STATE_DATA: StructSchema = StructSchema {
             "Share partitions whose state is deleted.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -69,4 +71,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Index of the partition within the topic.",
         ),
     ],
+    retired: &[],
 };

@@ -29,6 +29,7 @@ static DELETE_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DELETE_STATE_RESULT: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static DELETE_STATE_RESULT: StructSchema = StructSchema {
             "Outcome per share partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_RESULT: StructSchema = StructSchema {
@@ -79,4 +81,5 @@ static PARTITION_RESULT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

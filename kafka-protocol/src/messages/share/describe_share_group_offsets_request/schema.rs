@@ -29,6 +29,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
             "Share groups to describe.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP: StructSchema = StructSchema {
@@ -53,6 +54,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -74,4 +76,5 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions of interest.",
         ),
     ],
+    retired: &[],
 };

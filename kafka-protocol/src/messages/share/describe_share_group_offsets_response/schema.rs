@@ -37,6 +37,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
             "One result per share group of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP: StructSchema = StructSchema {
@@ -74,6 +75,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP: StructSchema = StructSchema 
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -103,6 +105,7 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema 
             "Offsets per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -153,4 +156,5 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSch
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

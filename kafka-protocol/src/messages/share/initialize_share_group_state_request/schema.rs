@@ -33,6 +33,7 @@ static INITIALIZE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
             "Topics with share partitions to initialize.",
         ),
     ],
+    retired: &[],
 };
 
 static INITIALIZE_STATE_DATA: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static INITIALIZE_STATE_DATA: StructSchema = StructSchema {
             "Share partitions to initialize.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -81,4 +83,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Initial share-partition start offset; -1 leaves it to be set by the partition leader.",
         ),
     ],
+    retired: &[],
 };

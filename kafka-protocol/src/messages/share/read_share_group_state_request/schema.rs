@@ -33,6 +33,7 @@ static READ_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
             "Topics with share partitions to read.",
         ),
     ],
+    retired: &[],
 };
 
 static READ_STATE_DATA: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static READ_STATE_DATA: StructSchema = StructSchema {
             "Share partitions to read.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -75,4 +77,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Leader epoch of the asking share-partition leader; an outdated one is fenced.",
         ),
     ],
+    retired: &[],
 };

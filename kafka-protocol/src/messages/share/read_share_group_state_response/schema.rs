@@ -29,6 +29,7 @@ static READ_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
             "State per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static READ_STATE_RESULT: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static READ_STATE_RESULT: StructSchema = StructSchema {
             "State per share partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_RESULT: StructSchema = StructSchema {
@@ -97,6 +99,7 @@ static PARTITION_RESULT: StructSchema = StructSchema {
             "Delivery state of the offsets from StartOffset on; ranges not listed have none.",
         ),
     ],
+    retired: &[],
 };
 
 static STATE_BATCH: StructSchema = StructSchema {
@@ -130,4 +133,5 @@ static STATE_BATCH: StructSchema = StructSchema {
             "Number of times the records of the range have been delivered.",
         ),
     ],
+    retired: &[],
 };

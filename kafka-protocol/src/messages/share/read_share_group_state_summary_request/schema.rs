@@ -33,6 +33,7 @@ static READ_SHARE_GROUP_STATE_SUMMARY_REQUEST: StructSchema = StructSchema {
             "Topics with share partitions to summarize.",
         ),
     ],
+    retired: &[],
 };
 
 static READ_STATE_SUMMARY_DATA: StructSchema = StructSchema {
@@ -54,6 +55,7 @@ static READ_STATE_SUMMARY_DATA: StructSchema = StructSchema {
             "Share partitions to summarize.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -75,4 +77,5 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Leader epoch the sender knows for the partition.",
         ),
     ],
+    retired: &[],
 };

@@ -29,6 +29,7 @@ static READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE: StructSchema = StructSchema {
             "Summary per topic of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static READ_STATE_SUMMARY_RESULT: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static READ_STATE_SUMMARY_RESULT: StructSchema = StructSchema {
             "Summary per share partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_RESULT: StructSchema = StructSchema {
@@ -106,4 +108,5 @@ static PARTITION_RESULT: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };

@@ -62,6 +62,7 @@ static SHARE_FETCH_RESPONSE: StructSchema = StructSchema {
             "Addresses of the leaders named in CurrentLeader.",
         ),
     ],
+    retired: &[],
 };
 
 static SHARE_FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -79,6 +80,7 @@ static SHARE_FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
             "Results per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -141,6 +143,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Ranges of offsets acquired for the member.",
         ),
     ],
+    retired: &[],
 };
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
@@ -162,6 +165,7 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
             "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
         ),
     ],
+    retired: &[],
 };
 
 static ACQUIRED_RECORDS: StructSchema = StructSchema {
@@ -189,6 +193,7 @@ static ACQUIRED_RECORDS: StructSchema = StructSchema {
             "Number of deliveries of these records so far, this one included.",
         ),
     ],
+    retired: &[],
 };
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
@@ -220,4 +225,5 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static SHARE_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
             "true asks for the operations the caller may perform on each share group.",
         ),
     ],
+    retired: &[],
 };

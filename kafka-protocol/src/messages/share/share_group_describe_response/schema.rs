@@ -35,6 +35,7 @@ static SHARE_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
             "One description per requested share group.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
@@ -101,6 +102,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-2147483648)),
     ],
+    retired: &[],
 };
 
 static MEMBER: StructSchema = StructSchema {
@@ -154,6 +156,7 @@ static MEMBER: StructSchema = StructSchema {
             "Partitions assigned to the member; several members may share a partition.",
         ),
     ],
+    retired: &[],
 };
 
 static ASSIGNMENT: StructSchema = StructSchema {
@@ -169,6 +172,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
             "Assigned partitions, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
@@ -196,4 +200,5 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
             "Indexes of the assigned partitions.",
         ),
     ],
+    retired: &[],
 };

@@ -57,4 +57,5 @@ static SHARE_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static WRITE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
             "Topics with share partitions to write.",
         ),
     ],
+    retired: &[],
 };
 
 static WRITE_STATE_DATA: StructSchema = StructSchema {
@@ -56,6 +57,7 @@ static WRITE_STATE_DATA: StructSchema = StructSchema {
             "Share partitions to write.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_DATA: StructSchema = StructSchema {
@@ -104,6 +106,7 @@ static PARTITION_DATA: StructSchema = StructSchema {
             "Ranges of offsets whose delivery state has changed.",
         ),
     ],
+    retired: &[],
 };
 
 static STATE_BATCH: StructSchema = StructSchema {
@@ -137,4 +140,5 @@ static STATE_BATCH: StructSchema = StructSchema {
             "Number of times the records of the range have been delivered.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static PRODUCER_SNAPSHOT: StructSchema = StructSchema {
             )
             .versions(Versions::new(1, 1)),
     ],
+    retired: &[],
 };
 
 static PRODUCER_ENTRY: StructSchema = StructSchema {
@@ -100,4 +101,5 @@ static PRODUCER_ENTRY: StructSchema = StructSchema {
             )
             .versions(Versions::new(1, 1)),
     ],
+    retired: &[],
 };

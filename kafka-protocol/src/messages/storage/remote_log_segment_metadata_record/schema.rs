@@ -92,6 +92,7 @@ static REMOTE_LOG_SEGMENT_METADATA_RECORD: StructSchema = StructSchema {
             )
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
@@ -108,6 +109,7 @@ static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
         ),
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the remote segment."),
     ],
+    retired: &[],
 };
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
@@ -125,6 +127,7 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };
 
 static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
@@ -146,4 +149,5 @@ static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
             "First offset of that epoch in the segment, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -92,6 +92,7 @@ static REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD: StructSchema = StructSchema 
             )
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
@@ -113,4 +114,5 @@ static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
             "First offset of that epoch in the segment, inclusive.",
         ),
     ],
+    retired: &[],
 };

@@ -55,6 +55,7 @@ static REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD: StructSchema = StructSchema {
             "State: 0 copy started, 1 copy finished, 2 delete started, 3 delete finished.",
         ),
     ],
+    retired: &[],
 };
 
 static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
@@ -71,6 +72,7 @@ static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
         ),
         FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the remote segment."),
     ],
+    retired: &[],
 };
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
@@ -88,4 +90,5 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };

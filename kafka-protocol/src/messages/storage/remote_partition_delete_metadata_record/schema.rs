@@ -45,6 +45,7 @@ static REMOTE_PARTITION_DELETE_METADATA_RECORD: StructSchema = StructSchema {
             "Progress of the deletion: 0 marked, 1 started, 2 finished.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
@@ -62,4 +63,5 @@ static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
             "Zero-based index of the partition within its topic.",
         ),
     ],
+    retired: &[],
 };

@@ -40,4 +40,5 @@ static STREAMS_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

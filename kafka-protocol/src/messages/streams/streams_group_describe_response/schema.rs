@@ -35,6 +35,7 @@ static STREAMS_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
             "One description per requested group.",
         ),
     ],
+    retired: &[],
 };
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
@@ -129,6 +130,7 @@ static DESCRIBED_GROUP: StructSchema = StructSchema {
             .default(DefaultValue::Null)
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY: StructSchema = StructSchema {
@@ -152,6 +154,7 @@ static TOPOLOGY: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
@@ -191,6 +194,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
             "Repartition topics the subtopology reads.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_INFO: StructSchema = StructSchema {
@@ -224,6 +228,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
             "Topic configurations that differ from the defaults.",
         ),
     ],
+    retired: &[],
 };
 
 static KEY_VALUE: StructSchema = StructSchema {
@@ -245,6 +250,7 @@ static KEY_VALUE: StructSchema = StructSchema {
             "Value of the client tag or topic configuration.",
         ),
     ],
+    retired: &[],
 };
 
 static MEMBER: StructSchema = StructSchema {
@@ -350,6 +356,7 @@ static MEMBER: StructSchema = StructSchema {
             "true for a member that uses the classic group protocol.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT: StructSchema = StructSchema {
@@ -371,6 +378,7 @@ static ENDPOINT: StructSchema = StructSchema {
             "TCP port the application configured for interactive queries.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_OFFSET: StructSchema = StructSchema {
@@ -398,6 +406,7 @@ static TASK_OFFSET: StructSchema = StructSchema {
             "Changelog offset of the task, summed over its changelog topics.",
         ),
     ],
+    retired: &[],
 };
 
 static ASSIGNMENT: StructSchema = StructSchema {
@@ -425,6 +434,7 @@ static ASSIGNMENT: StructSchema = StructSchema {
             "Tasks whose state the member restores before taking them over.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_IDS: StructSchema = StructSchema {
@@ -446,6 +456,7 @@ static TASK_IDS: StructSchema = StructSchema {
             "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
@@ -469,6 +480,7 @@ static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
@@ -492,6 +504,7 @@ static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
@@ -545,6 +558,7 @@ static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
@@ -568,4 +582,5 @@ static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

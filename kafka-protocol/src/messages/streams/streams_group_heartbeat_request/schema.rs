@@ -148,6 +148,7 @@ static STREAMS_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
             "true asks every member of the application to shut down.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY: StructSchema = StructSchema {
@@ -169,6 +170,7 @@ static TOPOLOGY: StructSchema = StructSchema {
             "Subtopologies of the application.",
         ),
     ],
+    retired: &[],
 };
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
@@ -220,6 +222,7 @@ static SUBTOPOLOGY: StructSchema = StructSchema {
             "Sets of topics that need the same number of partitions.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_INFO: StructSchema = StructSchema {
@@ -253,6 +256,7 @@ static TOPIC_INFO: StructSchema = StructSchema {
             "Topic configurations that differ from the defaults.",
         ),
     ],
+    retired: &[],
 };
 
 static KEY_VALUE: StructSchema = StructSchema {
@@ -274,6 +278,7 @@ static KEY_VALUE: StructSchema = StructSchema {
             "Value of the client tag or topic configuration.",
         ),
     ],
+    retired: &[],
 };
 
 static COPARTITION_GROUP: StructSchema = StructSchema {
@@ -301,6 +306,7 @@ static COPARTITION_GROUP: StructSchema = StructSchema {
             "Positions in RepartitionSourceTopics of the subtopology, from 0.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_IDS: StructSchema = StructSchema {
@@ -322,6 +328,7 @@ static TASK_IDS: StructSchema = StructSchema {
             "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT: StructSchema = StructSchema {
@@ -343,6 +350,7 @@ static ENDPOINT: StructSchema = StructSchema {
             "TCP port the application configured for interactive queries.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_OFFSET: StructSchema = StructSchema {
@@ -370,4 +378,5 @@ static TASK_OFFSET: StructSchema = StructSchema {
             "Changelog offset of the task, summed over its changelog topics.",
         ),
     ],
+    retired: &[],
 };

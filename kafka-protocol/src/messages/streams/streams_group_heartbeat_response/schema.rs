@@ -135,6 +135,7 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static STATUS: StructSchema = StructSchema {
@@ -156,6 +157,7 @@ static STATUS: StructSchema = StructSchema {
             "Human-readable detail of the condition.",
         ),
     ],
+    retired: &[],
 };
 
 static TASK_IDS: StructSchema = StructSchema {
@@ -177,6 +179,7 @@ static TASK_IDS: StructSchema = StructSchema {
             "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT_TO_PARTITIONS: StructSchema = StructSchema {
@@ -204,6 +207,7 @@ static ENDPOINT_TO_PARTITIONS: StructSchema = StructSchema {
             "Partitions whose state the endpoint serves with standby tasks.",
         ),
     ],
+    retired: &[],
 };
 
 static ENDPOINT: StructSchema = StructSchema {
@@ -225,6 +229,7 @@ static ENDPOINT: StructSchema = StructSchema {
             "TCP port the application configured for interactive queries.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
@@ -241,4 +246,5 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
             "Indexes of the partitions of this topic.",
         ),
     ],
+    retired: &[],
 };

@@ -47,6 +47,7 @@ static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST: StructSchema = StructS
             "Processing graph of the application.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
@@ -68,6 +69,7 @@ static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
             "Global state stores of the application.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
@@ -89,6 +91,7 @@ static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
             "Processing nodes of the subtopology.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
@@ -136,6 +139,7 @@ static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
             "Names of the nodes that receive this node's output.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
@@ -157,4 +161,5 @@ static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
             "Processor node that updates the global store.",
         ),
     ],
+    retired: &[],
 };

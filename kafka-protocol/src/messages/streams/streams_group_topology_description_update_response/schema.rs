@@ -43,4 +43,5 @@ static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE: StructSchema = Struct
             .nullable(Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static UNREGISTER_CONTROLLER_REQUEST: StructSchema = StructSchema {
             "Node id of the controller to unregister.",
         ),
     ],
+    retired: &[],
 };

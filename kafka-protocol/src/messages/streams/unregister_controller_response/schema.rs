@@ -40,4 +40,5 @@ static UNREGISTER_CONTROLLER_RESPONSE: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

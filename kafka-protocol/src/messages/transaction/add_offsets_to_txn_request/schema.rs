@@ -45,4 +45,5 @@ static ADD_OFFSETS_TO_TXN_REQUEST: StructSchema = StructSchema {
             "Consumer group whose offsets are committed in the transaction.",
         ),
     ],
+    retired: &[],
 };

@@ -33,4 +33,5 @@ static ADD_OFFSETS_TO_TXN_RESPONSE: StructSchema = StructSchema {
             "Error code for the whole request; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

@@ -56,6 +56,7 @@ static ADD_PARTITIONS_TO_TXN_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 3)),
     ],
+    retired: &[],
 };
 
 static ADD_PARTITIONS_TO_TXN_TRANSACTION: StructSchema = StructSchema {
@@ -101,6 +102,7 @@ static ADD_PARTITIONS_TO_TXN_TRANSACTION: StructSchema = StructSchema {
             )
             .versions(Versions::since(4)),
     ],
+    retired: &[],
 };
 
 static ADD_PARTITIONS_TO_TXN_TOPIC: StructSchema = StructSchema {
@@ -118,4 +120,5 @@ static ADD_PARTITIONS_TO_TXN_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions to add or verify.",
         ),
     ],
+    retired: &[],
 };

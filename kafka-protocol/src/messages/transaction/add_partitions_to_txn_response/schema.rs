@@ -51,6 +51,7 @@ static ADD_PARTITIONS_TO_TXN_RESPONSE: StructSchema = StructSchema {
             )
             .versions(Versions::new(0, 3)),
     ],
+    retired: &[],
 };
 
 static ADD_PARTITIONS_TO_TXN_RESULT: StructSchema = StructSchema {
@@ -77,6 +78,7 @@ static ADD_PARTITIONS_TO_TXN_RESULT: StructSchema = StructSchema {
             )
             .versions(Versions::since(4)),
     ],
+    retired: &[],
 };
 
 static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT: StructSchema = StructSchema {
@@ -96,6 +98,7 @@ static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT: StructSchema = StructSchema {
@@ -118,4 +121,5 @@ static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

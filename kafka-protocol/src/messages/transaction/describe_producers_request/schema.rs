@@ -27,6 +27,7 @@ static DESCRIBE_PRODUCERS_REQUEST: StructSchema = StructSchema {
             "Topics with the partitions to inspect.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_REQUEST: StructSchema = StructSchema {
@@ -44,4 +45,5 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
             "Indexes of the partitions to inspect.",
         ),
     ],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static DESCRIBE_PRODUCERS_RESPONSE: StructSchema = StructSchema {
             "Result per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_RESPONSE: StructSchema = StructSchema {
@@ -51,6 +52,7 @@ static TOPIC_RESPONSE: StructSchema = StructSchema {
             "Result per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static PARTITION_RESPONSE: StructSchema = StructSchema {
@@ -86,6 +88,7 @@ static PARTITION_RESPONSE: StructSchema = StructSchema {
             "Producers the partition still keeps state for.",
         ),
     ],
+    retired: &[],
 };
 
 static PRODUCER_STATE: StructSchema = StructSchema {
@@ -134,4 +137,5 @@ static PRODUCER_STATE: StructSchema = StructSchema {
             )
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static DESCRIBE_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
             "Transactional ids to describe; each must belong to the receiving coordinator.",
         ),
     ],
+    retired: &[],
 };

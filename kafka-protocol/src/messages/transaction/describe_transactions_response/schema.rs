@@ -33,6 +33,7 @@ static DESCRIBE_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
             "One description per transactional id.",
         ),
     ],
+    retired: &[],
 };
 
 static TRANSACTION_STATE: StructSchema = StructSchema {
@@ -90,6 +91,7 @@ static TRANSACTION_STATE: StructSchema = StructSchema {
             "Partitions in the current transaction, grouped by topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TOPIC_DATA: StructSchema = StructSchema {
@@ -107,4 +109,5 @@ static TOPIC_DATA: StructSchema = StructSchema {
             "Indexes of the partitions in the transaction.",
         ),
     ],
+    retired: &[],
 };

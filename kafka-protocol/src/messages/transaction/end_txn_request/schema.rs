@@ -45,4 +45,5 @@ static END_TXN_REQUEST: StructSchema = StructSchema {
             "true commits the transaction, false aborts it.",
         ),
     ],
+    retired: &[],
 };

@@ -53,4 +53,5 @@ static END_TXN_RESPONSE: StructSchema = StructSchema {
             .default(DefaultValue::Int(-1))
             .ignorable(),
     ],
+    retired: &[],
 };

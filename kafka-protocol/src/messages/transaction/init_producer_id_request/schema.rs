@@ -66,4 +66,5 @@ static INIT_PRODUCER_ID_REQUEST: StructSchema = StructSchema {
             )
             .versions(Versions::since(6)),
     ],
+    retired: &[],
 };

@@ -65,4 +65,5 @@ static INIT_PRODUCER_ID_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(6))
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -52,4 +52,5 @@ static LIST_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
             .nullable(Versions::since(2))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };

@@ -45,6 +45,7 @@ static LIST_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
             "Transactions that pass the filters.",
         ),
     ],
+    retired: &[],
 };
 
 static TRANSACTION_STATE: StructSchema = StructSchema {
@@ -72,4 +73,5 @@ static TRANSACTION_STATE: StructSchema = StructSchema {
             "State, such as Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort.",
         ),
     ],
+    retired: &[],
 };

@@ -77,6 +77,7 @@ static TXN_OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
             "Topics with offsets to commit.",
         ),
     ],
+    retired: &[],
 };
 
 static TXN_OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
@@ -108,6 +109,7 @@ static TXN_OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
             "Partitions with offsets to commit.",
         ),
     ],
+    retired: &[],
 };
 
 static TXN_OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
@@ -145,4 +147,5 @@ static TXN_OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
             )
             .nullable(Versions::since(0)),
     ],
+    retired: &[],
 };

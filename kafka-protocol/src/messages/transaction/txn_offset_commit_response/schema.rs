@@ -33,6 +33,7 @@ static TXN_OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TXN_OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
@@ -64,6 +65,7 @@ static TXN_OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static TXN_OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
@@ -85,4 +87,5 @@ static TXN_OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

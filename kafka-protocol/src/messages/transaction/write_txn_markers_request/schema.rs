@@ -27,6 +27,7 @@ static WRITE_TXN_MARKERS_REQUEST: StructSchema = StructSchema {
             "Transaction markers to write.",
         ),
     ],
+    retired: &[],
 };
 
 static WRITABLE_TXN_MARKER: StructSchema = StructSchema {
@@ -74,6 +75,7 @@ static WRITABLE_TXN_MARKER: StructSchema = StructSchema {
             .versions(Versions::since(2))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static WRITABLE_TXN_MARKER_TOPIC: StructSchema = StructSchema {
@@ -90,4 +92,5 @@ static WRITABLE_TXN_MARKER_TOPIC: StructSchema = StructSchema {
             "Indexes of the partitions in which to write the marker.",
         ),
     ],
+    retired: &[],
 };

@@ -27,6 +27,7 @@ static WRITE_TXN_MARKERS_RESPONSE: StructSchema = StructSchema {
             "One result per marker of the request.",
         ),
     ],
+    retired: &[],
 };
 
 static WRITABLE_TXN_MARKER_RESULT: StructSchema = StructSchema {
@@ -48,6 +49,7 @@ static WRITABLE_TXN_MARKER_RESULT: StructSchema = StructSchema {
             "Outcome per topic.",
         ),
     ],
+    retired: &[],
 };
 
 static WRITABLE_TXN_MARKER_TOPIC_RESULT: StructSchema = StructSchema {
@@ -64,6 +66,7 @@ static WRITABLE_TXN_MARKER_TOPIC_RESULT: StructSchema = StructSchema {
             "Outcome per partition of this topic.",
         ),
     ],
+    retired: &[],
 };
 
 static WRITABLE_TXN_MARKER_PARTITION_RESULT: StructSchema = StructSchema {
@@ -85,4 +88,5 @@ static WRITABLE_TXN_MARKER_PARTITION_RESULT: StructSchema = StructSchema {
             "Error code for this partition; 0 (NONE) means success.",
         ),
     ],
+    retired: &[],
 };

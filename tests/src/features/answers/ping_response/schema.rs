@@ -24,4 +24,5 @@ static PING_RESPONSE: StructSchema = StructSchema {
     fields: &[
         FieldSchema::new("Nonce", "nonce", FieldType::Int32, "That of the request."),
     ],
+    retired: &[],
 };

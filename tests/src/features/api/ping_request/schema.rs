@@ -29,4 +29,5 @@ static PING_REQUEST: StructSchema = StructSchema {
             "Comes back in the response.",
         ),
     ],
+    retired: &[],
 };

@@ -31,4 +31,5 @@ static TOUCH_RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(2))
             .ignorable(),
     ],
+    retired: &[],
 };

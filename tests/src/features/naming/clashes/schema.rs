@@ -298,6 +298,7 @@ static CLASHES: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static OPTION: StructSchema = StructSchema {
@@ -315,6 +316,7 @@ static OPTION: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static RESULT: StructSchema = StructSchema {
@@ -332,6 +334,7 @@ static RESULT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static VEC: StructSchema = StructSchema {
@@ -344,6 +347,7 @@ static VEC: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static SOME: StructSchema = StructSchema {
@@ -356,6 +360,7 @@ static SOME: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static NONE: StructSchema = StructSchema {
@@ -368,6 +373,7 @@ static NONE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static OK: StructSchema = StructSchema {
@@ -380,6 +386,7 @@ static OK: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static ERR: StructSchema = StructSchema {
@@ -392,6 +399,7 @@ static ERR: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static SELF: StructSchema = StructSchema {
@@ -404,6 +412,7 @@ static SELF: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static DEFAULT: StructSchema = StructSchema {
@@ -421,6 +430,7 @@ static DEFAULT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static CLONE: StructSchema = StructSchema {
@@ -433,6 +443,7 @@ static CLONE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static DEBUG: StructSchema = StructSchema {
@@ -445,6 +456,7 @@ static DEBUG: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static PARTIAL_EQ: StructSchema = StructSchema {
@@ -462,6 +474,7 @@ static PARTIAL_EQ: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static CODEC: StructSchema = StructSchema {
@@ -474,6 +487,7 @@ static CODEC: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static READER: StructSchema = StructSchema {
@@ -491,6 +505,7 @@ static READER: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static WRITER: StructSchema = StructSchema {
@@ -508,6 +523,7 @@ static WRITER: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static SINK: StructSchema = StructSchema {
@@ -520,6 +536,7 @@ static SINK: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static FAULT: StructSchema = StructSchema {
@@ -532,6 +549,7 @@ static FAULT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static BYTES: StructSchema = StructSchema {
@@ -544,6 +562,7 @@ static BYTES: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static STR: StructSchema = StructSchema {
@@ -556,6 +575,7 @@ static STR: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static UUID: StructSchema = StructSchema {
@@ -568,6 +588,7 @@ static UUID: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static SMALL_VEC: StructSchema = StructSchema {
@@ -585,6 +606,7 @@ static SMALL_VEC: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static TAGGED_FIELDS: StructSchema = StructSchema {
@@ -602,6 +624,7 @@ static TAGGED_FIELDS: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static MESSAGE: StructSchema = StructSchema {
@@ -619,6 +642,7 @@ static MESSAGE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static MESSAGE_SCHEMA: StructSchema = StructSchema {
@@ -636,6 +660,7 @@ static MESSAGE_SCHEMA: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static VERSIONS: StructSchema = StructSchema {
@@ -653,6 +678,7 @@ static VERSIONS: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static S: StructSchema = StructSchema {
@@ -665,6 +691,7 @@ static S: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static RPC: StructSchema = StructSchema {
@@ -677,6 +704,7 @@ static RPC: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static REQUEST: StructSchema = StructSchema {
@@ -694,6 +722,7 @@ static REQUEST: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static RESPONSE: StructSchema = StructSchema {
@@ -711,6 +740,7 @@ static RESPONSE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static ERROR_CODE: StructSchema = StructSchema {
@@ -728,6 +758,7 @@ static ERROR_CODE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static ACKNOWLEDGE_TYPE: StructSchema = StructSchema {
@@ -745,6 +776,7 @@ static ACKNOWLEDGE_TYPE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static STRING: StructSchema = StructSchema {
@@ -762,6 +794,7 @@ static STRING: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static BOX: StructSchema = StructSchema {
@@ -774,6 +807,7 @@ static BOX: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static ITERATOR: StructSchema = StructSchema {
@@ -791,6 +825,7 @@ static ITERATOR: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static COPY: StructSchema = StructSchema {
@@ -803,6 +838,7 @@ static COPY: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static TAGS: StructSchema = StructSchema {
@@ -815,6 +851,7 @@ static TAGS: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static SCHEMA_STRUCT: StructSchema = StructSchema {
@@ -832,6 +869,7 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static FIELD_TYPE: StructSchema = StructSchema {
@@ -849,6 +887,7 @@ static FIELD_TYPE: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static I32: StructSchema = StructSchema {
@@ -861,6 +900,7 @@ static I32: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };
 
 static F64: StructSchema = StructSchema {
@@ -873,4 +913,5 @@ static F64: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(1)),
     ],
+    retired: &[],
 };

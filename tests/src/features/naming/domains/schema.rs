@@ -70,4 +70,5 @@ static DOMAINS: StructSchema = StructSchema {
             "Any numbers.",
         ),
     ],
+    retired: &[],
 };

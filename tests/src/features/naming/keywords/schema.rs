@@ -99,6 +99,7 @@ static KEYWORDS: StructSchema = StructSchema {
         FieldSchema::new("Default", "default", FieldType::Int8, "In Rust, `default`."),
         FieldSchema::new("Safe", "safe", FieldType::Int8, "In Rust, `safe`."),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -109,4 +110,5 @@ static INNER: StructSchema = StructSchema {
     fields: &[
         FieldSchema::new("Match", "match", FieldType::String, "A text below a keyword."),
     ],
+    retired: &[],
 };

@@ -30,6 +30,7 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
             "A struct whose name differs in case alone.",
         ),
     ],
+    retired: &[],
 };
 
 static KRAFT: StructSchema = StructSchema {
@@ -40,6 +41,7 @@ static KRAFT: StructSchema = StructSchema {
     fields: &[
         FieldSchema::new("KRaftVersion", "kraft_version", FieldType::Int8, "A number."),
     ],
+    retired: &[],
 };
 
 static KRAFT_STRUCT: StructSchema = StructSchema {
@@ -50,4 +52,5 @@ static KRAFT_STRUCT: StructSchema = StructSchema {
     fields: &[
         FieldSchema::new("V3AndBelow", "v3_and_below", FieldType::Int8, "A number."),
     ],
+    retired: &[],
 };

@@ -36,4 +36,5 @@ static NAMES: StructSchema = StructSchema {
         FieldSchema::new("Key", "key", FieldType::Int8, "A likely variable."),
         FieldSchema::new("Result", "result", FieldType::Int8, "A likely type."),
     ],
+    retired: &[],
 };

@@ -27,4 +27,5 @@ static NO_VER: StructSchema = StructSchema {
             .tagged(0, Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };

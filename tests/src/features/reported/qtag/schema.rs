@@ -25,4 +25,5 @@ static QTAG: StructSchema = StructSchema {
         FieldSchema::new("Aa", "aa", FieldType::Int8, "A number.")
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };

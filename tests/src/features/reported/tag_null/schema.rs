@@ -27,6 +27,7 @@ static TAG_NULL: StructSchema = StructSchema {
             .tagged(0, Versions::since(0))
             .default(DefaultValue::Null),
     ],
+    retired: &[],
 };
 
 static TAG_S: StructSchema = StructSchema {
@@ -35,4 +36,5 @@ static TAG_S: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
+    retired: &[],
 };

@@ -30,4 +30,5 @@ static URL_DOC: StructSchema = StructSchema {
             )
             .default(DefaultValue::String("http://x//y")),
     ],
+    retired: &[],
 };

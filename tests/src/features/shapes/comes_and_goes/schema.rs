@@ -66,6 +66,15 @@ static COMES_AND_GOES: StructSchema = StructSchema {
             )
             .versions(Versions::since(2)),
     ],
+    retired: &[
+        FieldSchema::new(
+                "TooOld",
+                "too_old",
+                FieldType::Int64,
+                "In no valid version, so it is in no struct.",
+            )
+            .versions(Versions::new(0, 0)),
+    ],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -81,4 +90,5 @@ static ROW: StructSchema = StructSchema {
         FieldSchema::new("Since3", "since3", FieldType::Int8, "Added in version 3.")
             .versions(Versions::since(3)),
     ],
+    retired: &[],
 };

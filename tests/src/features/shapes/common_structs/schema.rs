@@ -56,6 +56,7 @@ static COMMON_STRUCTS: StructSchema = StructSchema {
             .versions(Versions::since(3))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static POINT: StructSchema = StructSchema {
@@ -69,6 +70,7 @@ static POINT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static FRAME: StructSchema = StructSchema {
@@ -87,6 +89,7 @@ static FRAME: StructSchema = StructSchema {
             )
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static END: StructSchema = StructSchema {
@@ -98,4 +101,5 @@ static END: StructSchema = StructSchema {
         FieldSchema::new("Code", "code", FieldType::Int16, "A number.")
             .default(DefaultValue::Int(-1)),
     ],
+    retired: &[],
 };

@@ -242,6 +242,7 @@ static DEFAULTS: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static NULL_INNER: StructSchema = StructSchema {
@@ -253,6 +254,7 @@ static NULL_INNER: StructSchema = StructSchema {
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -265,4 +267,5 @@ static INNER: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(9)),
     ],
+    retired: &[],
 };

@@ -32,6 +32,7 @@ static FUTURE_TAGS: StructSchema = StructSchema {
             )
             .tagged(1, Versions::since(5)),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -40,4 +41,5 @@ static INNER: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
+    retired: &[],
 };

@@ -35,6 +35,7 @@ static KEYED_ARRAYS: StructSchema = StructSchema {
             "Elements by id and number.",
         ),
     ],
+    retired: &[],
 };
 
 static NAMED: StructSchema = StructSchema {
@@ -48,6 +49,7 @@ static NAMED: StructSchema = StructSchema {
             .map_key(),
         FieldSchema::new("Value", "value", FieldType::Int8, "The value."),
     ],
+    retired: &[],
 };
 
 static PAIRED: StructSchema = StructSchema {
@@ -67,4 +69,5 @@ static PAIRED: StructSchema = StructSchema {
             .ignorable()
             .map_key(),
     ],
+    retired: &[],
 };

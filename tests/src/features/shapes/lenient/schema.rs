@@ -144,6 +144,7 @@ static LENIENT: StructSchema = StructSchema {
             .tagged(0, Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -156,6 +157,7 @@ static INNER: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(3)),
     ],
+    retired: &[],
 };
 
 static NULL_INNER: StructSchema = StructSchema {
@@ -167,6 +169,7 @@ static NULL_INNER: StructSchema = StructSchema {
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -180,4 +183,5 @@ static ROW: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };

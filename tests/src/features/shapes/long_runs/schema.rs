@@ -55,4 +55,5 @@ static LONG_RUNS: StructSchema = StructSchema {
             .ignorable(),
         FieldSchema::new("Last", "last", FieldType::Bool, "The last byte."),
     ],
+    retired: &[],
 };

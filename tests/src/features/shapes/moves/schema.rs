@@ -71,6 +71,7 @@ static MOVES: StructSchema = StructSchema {
         ),
         FieldSchema::new("After", "after", FieldType::Int8, "Behind those that move."),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -82,6 +83,7 @@ static INNER: StructSchema = StructSchema {
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .default(DefaultValue::Int(5)),
     ],
+    retired: &[],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -99,4 +101,5 @@ static ROW: StructSchema = StructSchema {
             .nullable(Versions::new(0, 1))
             .tagged(0, Versions::since(2)),
     ],
+    retired: &[],
 };

@@ -25,6 +25,7 @@ static NESTED_TAGS: StructSchema = StructSchema {
         FieldSchema::new("Outer", "outer", FieldType::Struct(&OUTER), "A tagged struct.")
             .tagged(0, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static OUTER: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static OUTER: StructSchema = StructSchema {
             )
             .tagged(1, Versions::since(0)),
     ],
+    retired: &[],
 };
 
 static MIDDLE: StructSchema = StructSchema {
@@ -63,6 +65,7 @@ static MIDDLE: StructSchema = StructSchema {
         FieldSchema::new("Late", "late", FieldType::Int8, "Added in version 1.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static LEAF: StructSchema = StructSchema {
@@ -76,4 +79,5 @@ static LEAF: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(0, Versions::since(1)),
     ],
+    retired: &[],
 };

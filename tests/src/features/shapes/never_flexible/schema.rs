@@ -31,6 +31,7 @@ static NEVER_FLEXIBLE: StructSchema = StructSchema {
             "Structs.",
         ),
     ],
+    retired: &[],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -53,6 +54,7 @@ static ROW: StructSchema = StructSchema {
             )
             .nullable(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -61,4 +63,5 @@ static INNER: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[FieldSchema::new("Blob", "blob", FieldType::Bytes, "Bytes.")],
+    retired: &[],
 };

@@ -20,4 +20,5 @@ static NO_FIELDS: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };

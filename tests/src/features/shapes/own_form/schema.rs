@@ -61,4 +61,5 @@ static OWN_FORM: StructSchema = StructSchema {
             .tagged(0, Versions::since(3))
             .flexible(Versions::since(2)),
     ],
+    retired: &[],
 };

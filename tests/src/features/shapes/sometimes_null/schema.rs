@@ -56,6 +56,7 @@ static SOMETIMES_NULL: StructSchema = StructSchema {
             )
             .nullable(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -73,6 +74,7 @@ static INNER: StructSchema = StructSchema {
             )
             .nullable(Versions::since(3)),
     ],
+    retired: &[],
 };
 
 static HOLLOW: StructSchema = StructSchema {
@@ -85,6 +87,7 @@ static HOLLOW: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -96,4 +99,5 @@ static ROW: StructSchema = StructSchema {
         FieldSchema::new("Name", "name", FieldType::String, "Null from version 1 on.")
             .nullable(Versions::since(1)),
     ],
+    retired: &[],
 };

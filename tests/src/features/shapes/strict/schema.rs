@@ -124,6 +124,7 @@ static STRICT: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .tagged(0, Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static INNER: StructSchema = StructSchema {
@@ -136,6 +137,7 @@ static INNER: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .default(DefaultValue::Int(3)),
     ],
+    retired: &[],
 };
 
 static NULL_INNER: StructSchema = StructSchema {
@@ -147,6 +149,7 @@ static NULL_INNER: StructSchema = StructSchema {
         FieldSchema::new("X", "x", FieldType::Int8, "A number.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static ROW: StructSchema = StructSchema {
@@ -159,4 +162,5 @@ static ROW: StructSchema = StructSchema {
         FieldSchema::new("Late", "late", FieldType::Int8, "Added in version 1.")
             .versions(Versions::since(1)),
     ],
+    retired: &[],
 };

@@ -84,4 +84,5 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
             .tagged(9, Versions::since(0))
             .default(DefaultValue::String("not null")),
     ],
+    retired: &[],
 };

@@ -42,6 +42,7 @@ static VOIDS: StructSchema = StructSchema {
             )
             .nullable(Versions::since(1)),
     ],
+    retired: &[],
 };
 
 static MARK: StructSchema = StructSchema {
@@ -50,6 +51,7 @@ static MARK: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };
 
 static SET: StructSchema = StructSchema {
@@ -67,6 +69,7 @@ static SET: StructSchema = StructSchema {
             .versions(Versions::since(1))
             .ignorable(),
     ],
+    retired: &[],
 };
 
 static LATE: StructSchema = StructSchema {
@@ -75,6 +78,7 @@ static LATE: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };
 
 static SINGLE: StructSchema = StructSchema {
@@ -83,4 +87,5 @@ static SINGLE: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[],
+    retired: &[],
 };

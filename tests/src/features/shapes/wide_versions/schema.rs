@@ -34,4 +34,5 @@ static WIDE_VERSIONS: StructSchema = StructSchema {
         FieldSchema::new("Last", "last", FieldType::Int8, "Added in the last one.")
             .versions(Versions::since(32766)),
     ],
+    retired: &[],
 };
