@@ -1,7 +1,7 @@
 //! Schemas that are not known before the program runs, for the interpreter.
 
 use codegen::check::check;
-use codegen::model::{Default as ModelDefault, Kind, Message, Model, Type};
+use codegen::model::{Default as ModelDefault, Field, Kind, Message, Model, Type};
 use codegen::report::Report;
 use codegen::source::Source;
 use codegen::{Coverage, schema as parse};
@@ -70,7 +70,28 @@ fn describe_struct(
         return done;
     }
     let strukt = &message.structs[index];
-    let fields = strukt.fields.iter().map(|field| FieldSchema {
+    let mut fields = |fields: &[Field]| -> &'static [FieldSchema] {
+        Vec::leak(fields.iter().map(|field| describe_field(message, field, done)).collect())
+    };
+    let (fields, retired) = (fields(&strukt.fields), fields(&strukt.retired));
+    let schema: &StructSchema = leak(StructSchema {
+        name: leak_text(&strukt.name),
+        doc: "",
+        min_size: strukt.min_size,
+        known_tags: strukt.known_tags,
+        fields,
+        retired,
+    });
+    done[index] = Some(schema);
+    schema
+}
+
+fn describe_field(
+    message: &Message,
+    field: &Field,
+    done: &mut [Option<&'static StructSchema>],
+) -> FieldSchema {
+    FieldSchema {
         name: leak_text(&field.name),
         rust_name: leak_text(&field.rust_name),
         ty: field_type(message, &field.ty, done),
@@ -86,16 +107,7 @@ fn describe_struct(
         ignorable: field.ignorable,
         map_key: field.map_key,
         doc: leak_text(&field.about),
-    });
-    let schema: &StructSchema = leak(StructSchema {
-        name: leak_text(&strukt.name),
-        doc: "",
-        min_size: strukt.min_size,
-        known_tags: strukt.known_tags,
-        fields: Vec::leak(fields.collect()),
-    });
-    done[index] = Some(schema);
-    schema
+    }
 }
 
 fn field_type(message: &Message, ty: &Type, done: &mut [Option<&'static StructSchema>]) -> FieldType {
