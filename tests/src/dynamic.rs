@@ -350,6 +350,21 @@ fn floats_that_are_no_numbers_are_strings() {
     assert!(json::from_value(&response(json!(1)), schema, 1).is_err());
 }
 
+/// Without its feature `float_roundtrip`, serde_json reads these one bit off.
+#[test]
+fn floats_are_read_to_the_last_bit() {
+    let schema = DescribeClientQuotasResponse::SCHEMA;
+    for (text, float) in [("12345678901234.567", 12345678901234.567), ("1.602176634E-19", 1.602176634e-19)] {
+        let json = format!(
+            r#"{{"throttleTimeMs": 0, "errorCode": 0, "errorMessage": null, "entries": [
+                {{"entity": [], "values": [{{"key": "", "value": {text}}}]}}]}}"#
+        );
+        let json = serde_json::from_str(&json).expect("JSON");
+        let read = json::from_value(&json, schema, 1).expect("a value");
+        assert_eq!(read.get("entries[0].values[0].value"), Some(&Value::Float(float)));
+    }
+}
+
 #[test]
 fn frames_are_explained_from_end_to_end() {
     for case in list(&load("frames")["frames"]) {

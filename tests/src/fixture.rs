@@ -1,14 +1,16 @@
 //! The golden vectors as values, and hex.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use kafka_protocol::protocol::Message;
 use kafka_protocol::wire::Bytes;
 use serde_json::Value;
 
-/// Calls a generic function for every message that has vectors: `every_message!(check)`, `every_message!(add(&mut sum))`.
+use crate::vectors::texts;
+
+/// Calls a generic function for the messages that are tested most closely: `every_message!(check)`, `every_message!(add(&mut sum))`.
 macro_rules! every_message {
     ($check:ident) => {
         every_message!($check())
@@ -124,11 +126,20 @@ pub(crate) fn cases_of<M: Message>(verdict: Verdict) -> Vec<Case> {
     cases
 }
 
-/// A file of the vectors, by its name without extension.
+/// A document of the vectors: of a message by its name, or a table by the name of its list.
 pub(crate) fn load(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(name).with_extension("json");
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    static CLIENTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/clients.jsonl.gz");
+        texts(&archive).expect("vectors")
+    });
+    let message = format!(r#"{{"message":"{name}","#);
+    let table = format!(r#""{name}":["#);
+    let is_it = |text: &&String| {
+        text.starts_with(&message) || text.split_inclusive('[').next().is_some_and(|it| it.ends_with(&table))
+    };
+    let text = CLIENTS.iter().find(is_it);
+    let text = text.unwrap_or_else(|| panic!("there are no vectors of {name}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The bytes of hex digits; blanks between them are for the reader.

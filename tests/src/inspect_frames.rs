@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::fixture::unhex;
 
-/// A frame of `vectors/recorded.jsonl`.
+/// A frame of `cases/recorded.jsonl`.
 struct Frame {
     is_request: bool,
     api: ApiKey,
@@ -29,7 +29,7 @@ impl Frame {
                 bytes: unhex(value["hex"].as_str().expect("hex")),
             }
         };
-        include_str!("../vectors/recorded.jsonl").lines().map(frame).collect()
+        include_str!("../cases/recorded.jsonl").lines().map(frame).collect()
     }
 
     fn name(&self) -> String {

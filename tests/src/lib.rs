@@ -4,9 +4,13 @@
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+pub mod reports;
+pub mod vectors;
 
 #[cfg(test)]
 mod any;
+#[cfg(test)]
+mod cases;
 #[cfg(test)]
 mod connection;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 
+use kafka_protocol::messages::fetch_snapshot_response::{PartitionSnapshot, TopicSnapshot};
 use kafka_protocol::messages::share_fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::share_fetch_response::{PartitionData, ShareFetchableTopicResponse};
 use kafka_protocol::messages::*;
@@ -335,4 +336,27 @@ fn encode_errors_name_the_element_that_is_wrong() {
     response.finalized_features[2].name = Str::new("short");
     response.finalized_features[1].unknown_tagged_fields = one_tag(3);
     assert!(response.encode(5).is_ok(), "a feature knows no tags");
+}
+
+/// No bytes bring generated code to hold these, so the vectors cannot ask it.
+#[test]
+fn values_that_no_version_carries_are_refused() {
+    for version in SaslHandshakeRequest::VERSIONS.iter() {
+        let value = SaslHandshakeRequest { mechanism: Str::from("x".repeat(32768)), ..Default::default() };
+        let message = format!("SaslHandshakeRequest v{version}: mechanism: more than 32767 bytes of text");
+        assert_eq!(value.encode(version).expect_err("too long").to_string(), message);
+    }
+
+    let partitions = vec![PartitionSnapshot::default()];
+    let topics = vec![TopicSnapshot { partitions, ..Default::default() }];
+    let value = FetchSnapshotResponse { topics, ..Default::default() };
+    for version in FetchSnapshotResponse::VERSIONS.iter() {
+        let null = value.encode(version).expect_err("null");
+        assert_eq!(null.path(), "topics[0].partitions[0].unaligned_records");
+        assert_eq!(*null.reason(), EncodeReason::Null { nullable: Versions::NONE });
+    }
+
+    let value = AbortedTxn { unknown_tagged_fields: one_tag(0), ..Default::default() };
+    let message = "AbortedTxn v0: no tagged fields in this version (versions none)";
+    assert_eq!(value.encode(0).expect_err("tags").to_string(), message);
 }

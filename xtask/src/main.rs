@@ -3,8 +3,9 @@
 mod bench;
 mod codegen;
 mod inspect;
+mod program;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,14 +24,27 @@ enum Verb {
     Codegen(codegen::Arguments),
     /// Compares speed and allocations with other crates; needs minutes to build them
     Bench(bench::Arguments),
+    /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
+    Vectors(Paths),
+    /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
+    Cases(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
     Inspect(inspect::Arguments),
+}
+
+#[derive(clap::Args)]
+struct Paths {
+    /// Files; vectors may be folders too
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Codegen(arguments) => codegen::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
+        Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
