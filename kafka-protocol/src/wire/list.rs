@@ -1,7 +1,12 @@
+use std::mem;
+
 use super::{Array, Codec, Fault, Fixed, Reader, Sink, SmallVec, Writer};
 
 /// What can hold the elements of an array.
 pub trait List {
+    /// What an array of it is made of.
+    type Element;
+
     /// The fewest bytes that an element takes in any version.
     const MIN_ELEMENT: usize;
 
@@ -12,19 +17,21 @@ pub trait List {
     /// The first [`Fault`] of an element, or [`Fault::Memory`].
     fn read(&mut self, n: usize, r: &mut Reader<'_>) -> Result<(), Fault>;
 
-    /// The number of elements.
-    fn count(&self) -> usize;
+    /// The elements. Whoever needs their number too takes it from here, so that it is found out only once.
+    fn elements(&self) -> &[Self::Element];
 
-    /// Writes the elements.
+    /// Writes elements.
     ///
     /// # Errors
     ///
     /// The first [`Fault`] of an element.
-    fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault>;
+    fn write<S: Sink>(elements: &[Self::Element], w: &mut Writer<'_, S>) -> Result<(), Fault>;
 }
 
 /// Elements that are already there are read over, so they keep their buffers.
 impl<T: Codec + Default> List for Vec<T> {
+    type Element = T;
+
     const MIN_ELEMENT: usize = T::MIN_SIZE;
 
     #[inline]
@@ -32,7 +39,11 @@ impl<T: Codec + Default> List for Vec<T> {
         if n > self.capacity() {
             r.claim(n.saturating_mul(size_of::<T>()))?;
             // Not `reserve`: only the old buffers would be kept, and growing costs more than it saves.
-            *self = Self::with_capacity(n);
+            let old = mem::replace(self, Self::with_capacity(n));
+            if old.capacity() == 0 {
+                // Nothing to drop, as in every fresh value; finding that out takes longer than this.
+                mem::forget(old);
+            }
         }
         self.resize_with(n, T::default);
         for element in self {
@@ -42,13 +53,13 @@ impl<T: Codec + Default> List for Vec<T> {
     }
 
     #[inline(always)]
-    fn count(&self) -> usize {
-        self.len()
+    fn elements(&self) -> &[Self::Element] {
+        self
     }
 
     #[inline(always)]
-    fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
-        for element in self {
+    fn write<S: Sink>(elements: &[T], w: &mut Writer<'_, S>) -> Result<(), Fault> {
+        for element in elements {
             element.write(w)?;
         }
         Ok(())
@@ -56,6 +67,8 @@ impl<T: Codec + Default> List for Vec<T> {
 }
 
 impl<A: Array<Item: Fixed> + Default + AsMut<[A::Item]>> List for SmallVec<A> {
+    type Element = A::Item;
+
     const MIN_ELEMENT: usize = A::Item::SIZE;
 
     #[inline]
@@ -80,13 +93,13 @@ impl<A: Array<Item: Fixed> + Default + AsMut<[A::Item]>> List for SmallVec<A> {
     }
 
     #[inline(always)]
-    fn count(&self) -> usize {
-        self.len()
+    fn elements(&self) -> &[Self::Element] {
+        self
     }
 
     #[inline(always)]
-    fn write<S: Sink>(&self, w: &mut Writer<'_, S>) -> Result<(), Fault> {
-        w.sink().put_all(self);
+    fn write<S: Sink>(elements: &[A::Item], w: &mut Writer<'_, S>) -> Result<(), Fault> {
+        w.sink().put_all(elements);
         Ok(())
     }
 }

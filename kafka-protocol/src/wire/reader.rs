@@ -334,6 +334,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn share(&self, slice: &[u8]) -> Bytes {
         match self.frame {
+            _ if slice.is_empty() => Bytes::new(),
             Some(frame) => frame.slice_ref(slice),
             None => Bytes::copy_from_slice(slice),
         }

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::writer::long_varint;
 use super::{Bytes, Codec, Count, Fault, Sink, Writer};
 
 /// The tagged fields of a struct that its schema does not know, kept for encoding them again.
@@ -214,7 +215,19 @@ impl<'w, S: Sink> Writer<'w, S> {
     /// [`Fault::NotInVersion`] if there are tags and the version is not flexible.
     #[inline(always)]
     pub fn tagged_fields(&mut self, unknown: &TaggedFields) -> Result<(), Fault> {
-        self.tags(0, unknown, |_| Ok(()))
+        if !self.flexible() {
+            return self.absent(unknown.is_empty());
+        }
+        match &unknown.0 {
+            None => self.sink().put(&[0]),
+            Some(encoded) => {
+                // The cold function for any number, as this is the rare case: what comes next stays in line.
+                let (count, size) = long_varint(encoded.count);
+                self.sink().put(&count[..size]);
+                self.sink().put(&encoded.fields);
+            }
+        }
+        Ok(())
     }
 
     /// The tag section of a struct that knows the tags below `known`: the fields that `list` names, then the

@@ -261,8 +261,9 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// Those of its elements.
     #[inline(always)]
     pub fn array<L: List>(&mut self, list: &L) -> Result<(), Fault> {
-        self.length(Some(list.count()));
-        list.write(self)
+        let elements = list.elements();
+        self.length(Some(elements.len()));
+        L::write(elements, self)
     }
 
     /// An array or null.
@@ -382,7 +383,7 @@ impl<'a, S: Sink> Writer<'a, S> {
 // Not a method: a writer that nobody holds a reference to stays in registers.
 #[cold]
 #[inline(never)]
-fn long_varint(mut value: u32) -> ([u8; 5], usize) {
+pub(super) fn long_varint(mut value: u32) -> ([u8; 5], usize) {
     let mut bytes = [0; 5];
     let mut n = 0;
     while value >= 0x80 {
