@@ -428,7 +428,13 @@ static NAMES: MessageSchema = MessageSchema {
         doc: "Names.",
         min_size: 2,
         known_tags: 0,
-        fields: &[FieldSchema::new("Names", "names", FieldType::Array(&FieldType::String), "Names.")],
+        fields: &[FieldSchema {
+            name: "Names",
+            rust_name: "names",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Names.",
+            ..FieldSchema::PLAIN
+        }],
         retired: &[],
     },
 };

@@ -106,31 +106,40 @@ fn field(field: &Field, statics: &[Ident]) -> TokenStream {
     let mut more = TokenStream::new();
     if field.versions != Versions::ALL {
         let versions = versions(field.versions);
-        more.extend(quote!(.versions(#versions)));
+        more.extend(quote!(versions: #versions,));
     }
     if field.nullable != When::Never {
         let nullable = versions(field.nullable_versions);
-        more.extend(quote!(.nullable(#nullable)));
+        more.extend(quote!(nullable_versions: #nullable,));
     }
     if let Some(tag) = field.tag {
         let tag = number(tag);
         let tagged = versions(field.tagged_versions);
-        more.extend(quote!(.tagged(#tag, #tagged)));
+        more.extend(quote!(tagged_versions: #tagged, tag: Some(#tag),));
     }
     if let Some(flexible) = field.flexible_versions {
         let flexible = versions(flexible);
-        more.extend(quote!(.flexible(#flexible)));
+        more.extend(quote!(flexible_versions: Some(#flexible),));
     }
     if let Some(default) = types::schema_default(field) {
-        more.extend(quote!(.default(#default)));
+        more.extend(quote!(default: #default,));
     }
     if field.ignorable {
-        more.extend(quote!(.ignorable()));
+        more.extend(quote!(ignorable: true,));
     }
     if field.map_key {
-        more.extend(quote!(.map_key()));
+        more.extend(quote!(map_key: true,));
     }
-    quote!(FieldSchema::new(#name, #rust_name, #ty, #about) #more)
+    quote! {
+        FieldSchema {
+            name: #name,
+            rust_name: #rust_name,
+            ty: #ty,
+            #more
+            doc: #about,
+            ..FieldSchema::PLAIN
+        }
+    }
 }
 
 fn field_type(ty: &Type, statics: &[Ident]) -> TokenStream {

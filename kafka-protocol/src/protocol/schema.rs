@@ -114,58 +114,21 @@ pub struct FieldSchema {
 }
 
 impl FieldSchema {
-    /// A field in every version, never null, with the default of its type.
-    pub const fn new(name: &'static str, rust_name: &'static str, ty: FieldType, doc: &'static str) -> Self {
-        Self {
-            name,
-            rust_name,
-            ty,
-            versions: Versions::since(0),
-            nullable_versions: Versions::NONE,
-            tagged_versions: Versions::NONE,
-            tag: None,
-            flexible_versions: None,
-            default: DefaultValue::Zero,
-            ignorable: false,
-            map_key: false,
-            doc,
-        }
-    }
-
-    /// With [`versions`](Self::versions).
-    pub const fn versions(self, versions: Versions) -> Self {
-        Self { versions, ..self }
-    }
-
-    /// With [`nullable_versions`](Self::nullable_versions).
-    pub const fn nullable(self, nullable_versions: Versions) -> Self {
-        Self { nullable_versions, ..self }
-    }
-
-    /// With a [`tag`](Self::tag) in [`tagged_versions`](Self::tagged_versions).
-    pub const fn tagged(self, tag: u32, tagged_versions: Versions) -> Self {
-        Self { tag: Some(tag), tagged_versions, ..self }
-    }
-
-    /// With [`flexible_versions`](Self::flexible_versions) of its own.
-    pub const fn flexible(self, flexible_versions: Versions) -> Self {
-        Self { flexible_versions: Some(flexible_versions), ..self }
-    }
-
-    /// With a [`default`](Self::default) of its own.
-    pub const fn default(self, default: DefaultValue) -> Self {
-        Self { default, ..self }
-    }
-
-    /// [Ignorable](Self::ignorable).
-    pub const fn ignorable(self) -> Self {
-        Self { ignorable: true, ..self }
-    }
-
-    /// Part of the [key](Self::map_key).
-    pub const fn map_key(self) -> Self {
-        Self { map_key: true, ..self }
-    }
+    /// A field in every version, never null, with the default of its type: what most are, but for name and type.
+    pub const PLAIN: Self = Self {
+        name: "",
+        rust_name: "",
+        ty: FieldType::Bool,
+        versions: Versions::since(0),
+        nullable_versions: Versions::NONE,
+        tagged_versions: Versions::NONE,
+        tag: None,
+        flexible_versions: None,
+        default: DefaultValue::Zero,
+        ignorable: false,
+        map_key: false,
+        doc: "",
+    };
 }
 
 /// The type of a field, as Kafka's schemas name it.

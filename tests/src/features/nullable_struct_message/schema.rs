@@ -22,41 +22,47 @@ static NULLABLE_STRUCT_MESSAGE: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 2,
     fields: &[
-        FieldSchema::new(
-                "Struct",
-                "struct",
-                FieldType::Struct(&MY_STRUCT),
-                "Null unless said otherwise.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "Struct2",
-                "struct2",
-                FieldType::Struct(&MY_STRUCT2),
-                "Empty unless said otherwise.",
-            )
-            .nullable(Versions::since(1)),
-        FieldSchema::new(
-                "Struct3",
-                "struct3",
-                FieldType::Struct(&MY_STRUCT3),
-                "Tagged; null unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "Struct4",
-                "struct4",
-                FieldType::Struct(&MY_STRUCT4),
-                "Tagged; empty unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(1, Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Struct",
+            rust_name: "struct",
+            ty: FieldType::Struct(&MY_STRUCT),
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Null unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Struct2",
+            rust_name: "struct2",
+            ty: FieldType::Struct(&MY_STRUCT2),
+            nullable_versions: Versions::since(1),
+            doc: "Empty unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Struct3",
+            rust_name: "struct3",
+            ty: FieldType::Struct(&MY_STRUCT3),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "Tagged; null unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Struct4",
+            rust_name: "struct4",
+            ty: FieldType::Struct(&MY_STRUCT4),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(1),
+            ignorable: true,
+            doc: "Tagged; empty unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -67,8 +73,20 @@ static MY_STRUCT: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
-        FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
+        FieldSchema {
+            name: "MyString",
+            rust_name: "my_string",
+            ty: FieldType::String,
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MyInt",
+            rust_name: "my_int",
+            ty: FieldType::Int32,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -79,8 +97,20 @@ static MY_STRUCT2: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
-        FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
+        FieldSchema {
+            name: "MyString",
+            rust_name: "my_string",
+            ty: FieldType::String,
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MyInt",
+            rust_name: "my_int",
+            ty: FieldType::Int32,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -91,10 +121,22 @@ static MY_STRUCT3: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("MyString", "my_string", FieldType::String, "A text.")
-            .versions(Versions::since(1)),
-        FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "MyString",
+            rust_name: "my_string",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MyInt",
+            rust_name: "my_int",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -105,10 +147,22 @@ static MY_STRUCT4: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("MyString", "my_string", FieldType::String, "A text.")
-            .versions(Versions::since(1)),
-        FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "MyString",
+            rust_name: "my_string",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MyInt",
+            rust_name: "my_int",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

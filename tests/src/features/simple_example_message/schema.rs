@@ -22,107 +22,168 @@ static SIMPLE_EXAMPLE_MESSAGE: StructSchema = StructSchema {
     min_size: 16,
     known_tags: 9,
     fields: &[
-        FieldSchema::new("processId", "process_id", FieldType::Uuid, "An id.")
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "myTaggedIntArray",
-                "my_tagged_int_array",
-                FieldType::Array(&FieldType::Int32),
-                "Numbers.",
-            )
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1)),
-        FieldSchema::new(
-                "myNullableString",
-                "my_nullable_string",
-                FieldType::String,
-                "A text or null.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(1, Versions::since(1))
-            .default(DefaultValue::Null),
-        FieldSchema::new("myInt16", "my_int16", FieldType::Int16, "A number.")
-            .versions(Versions::since(1))
-            .tagged(2, Versions::since(1))
-            .default(DefaultValue::Int(123)),
-        FieldSchema::new("myFloat64", "my_float64", FieldType::Float64, "A fraction.")
-            .versions(Versions::since(1))
-            .tagged(3, Versions::since(1))
-            .default(DefaultValue::Float(12.34, "12.34")),
-        FieldSchema::new("myString", "my_string", FieldType::String, "A text.")
-            .versions(Versions::since(1))
-            .tagged(4, Versions::since(1)),
-        FieldSchema::new("myBytes", "my_bytes", FieldType::Bytes, "Bytes or null.")
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(5, Versions::since(1)),
-        FieldSchema::new("taggedUuid", "tagged_uuid", FieldType::Uuid, "An id.")
-            .versions(Versions::since(1))
-            .tagged(6, Versions::since(1))
-            .default(DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec)),
-        FieldSchema::new("taggedLong", "tagged_long", FieldType::Int64, "A number.")
-            .versions(Versions::since(1))
-            .tagged(7, Versions::since(1))
-            .default(DefaultValue::Int(914172222550880202)),
-        FieldSchema::new(
-                "zeroCopyBytes",
-                "zero_copy_bytes",
-                FieldType::Bytes,
-                "Bytes that share the frame.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "nullableZeroCopyBytes",
-                "nullable_zero_copy_bytes",
-                FieldType::Bytes,
-                "The same, or null.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-                "myStruct",
-                "my_struct",
-                FieldType::Struct(&MY_STRUCT),
-                "A struct.",
-            )
-            .versions(Versions::since(2)),
-        FieldSchema::new(
-                "myTaggedStruct",
-                "my_tagged_struct",
-                FieldType::Struct(&TAGGED_STRUCT),
-                "A tagged struct.",
-            )
-            .versions(Versions::since(2))
-            .tagged(8, Versions::since(2)),
-        FieldSchema::new(
-            "myCommonStruct",
-            "my_common_struct",
-            FieldType::Struct(&TEST_COMMON_STRUCT),
-            "First use of a common struct.",
-        ),
-        FieldSchema::new(
-            "myOtherCommonStruct",
-            "my_other_common_struct",
-            FieldType::Struct(&TEST_COMMON_STRUCT),
-            "Second use of it.",
-        ),
-        FieldSchema::new(
-                "myUint16",
-                "my_uint16",
-                FieldType::Uint16,
-                "A number without a sign.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(33000)),
-        FieldSchema::new(
-                "myUint32",
-                "my_uint32",
-                FieldType::Uint32,
-                "A number without a sign.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1234567)),
+        FieldSchema {
+            name: "processId",
+            rust_name: "process_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            doc: "An id.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myTaggedIntArray",
+            rust_name: "my_tagged_int_array",
+            ty: FieldType::Array(&FieldType::Int32),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            doc: "Numbers.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myNullableString",
+            rust_name: "my_nullable_string",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(1),
+            default: DefaultValue::Null,
+            doc: "A text or null.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myInt16",
+            rust_name: "my_int16",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(2),
+            default: DefaultValue::Int(123),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myFloat64",
+            rust_name: "my_float64",
+            ty: FieldType::Float64,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(3),
+            default: DefaultValue::Float(12.34, "12.34"),
+            doc: "A fraction.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myString",
+            rust_name: "my_string",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(4),
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myBytes",
+            rust_name: "my_bytes",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(5),
+            doc: "Bytes or null.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "taggedUuid",
+            rust_name: "tagged_uuid",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(6),
+            default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
+            doc: "An id.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "taggedLong",
+            rust_name: "tagged_long",
+            ty: FieldType::Int64,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(7),
+            default: DefaultValue::Int(914172222550880202),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "zeroCopyBytes",
+            rust_name: "zero_copy_bytes",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            doc: "Bytes that share the frame.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "nullableZeroCopyBytes",
+            rust_name: "nullable_zero_copy_bytes",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(0),
+            doc: "The same, or null.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myStruct",
+            rust_name: "my_struct",
+            ty: FieldType::Struct(&MY_STRUCT),
+            versions: Versions::since(2),
+            doc: "A struct.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myTaggedStruct",
+            rust_name: "my_tagged_struct",
+            ty: FieldType::Struct(&TAGGED_STRUCT),
+            versions: Versions::since(2),
+            tagged_versions: Versions::since(2),
+            tag: Some(8),
+            doc: "A tagged struct.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myCommonStruct",
+            rust_name: "my_common_struct",
+            ty: FieldType::Struct(&TEST_COMMON_STRUCT),
+            doc: "First use of a common struct.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myOtherCommonStruct",
+            rust_name: "my_other_common_struct",
+            ty: FieldType::Struct(&TEST_COMMON_STRUCT),
+            doc: "Second use of it.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myUint16",
+            rust_name: "my_uint16",
+            ty: FieldType::Uint16,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(33000),
+            doc: "A number without a sign.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "myUint32",
+            rust_name: "my_uint32",
+            ty: FieldType::Uint32,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1234567),
+            doc: "A number without a sign.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -133,15 +194,22 @@ static MY_STRUCT: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("structId", "struct_id", FieldType::Int32, "A number.")
-            .versions(Versions::since(2)),
-        FieldSchema::new(
-                "arrayInStruct",
-                "array_in_struct",
-                FieldType::Array(&FieldType::Struct(&STRUCT_ARRAY)),
-                "Structs inside it.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "structId",
+            rust_name: "struct_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "arrayInStruct",
+            rust_name: "array_in_struct",
+            ty: FieldType::Array(&FieldType::Struct(&STRUCT_ARRAY)),
+            versions: Versions::since(2),
+            doc: "Structs inside it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -152,8 +220,14 @@ static STRUCT_ARRAY: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("arrayFieldId", "array_field_id", FieldType::Int32, "A number.")
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "arrayFieldId",
+            rust_name: "array_field_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -164,8 +238,14 @@ static TAGGED_STRUCT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("structId", "struct_id", FieldType::String, "A text.")
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "structId",
+            rust_name: "struct_id",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -176,10 +256,22 @@ static TEST_COMMON_STRUCT: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("foo", "foo", FieldType::Int32, "A number.")
-            .default(DefaultValue::Int(123)),
-        FieldSchema::new("bar", "bar", FieldType::Int32, "A number.")
-            .default(DefaultValue::Int(123)),
+        FieldSchema {
+            name: "foo",
+            rust_name: "foo",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(123),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "bar",
+            rust_name: "bar",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(123),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,103 +22,162 @@ static TAGS: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 14,
     fields: &[
-        FieldSchema::new(
-            "Base",
-            "base",
-            FieldType::Int8,
-            "The only field that is never tagged.",
-        ),
-        FieldSchema::new("T0", "t0", FieldType::Bool, "True unless said otherwise.")
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .default(DefaultValue::True),
-        FieldSchema::new("T1", "t1", FieldType::Int32, "A number; -1 when unknown.")
-            .versions(Versions::since(1))
-            .tagged(1, Versions::since(1))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new("T2", "t2", FieldType::Float64, "A fraction.")
-            .versions(Versions::since(1))
-            .tagged(2, Versions::since(1)),
-        FieldSchema::new("T3", "t3", FieldType::Array(&FieldType::Uuid), "Ids.")
-            .versions(Versions::since(1))
-            .tagged(3, Versions::since(1)),
-        FieldSchema::new(
-                "T4",
-                "t4",
-                FieldType::String,
-                "Text, null unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(4, Versions::since(1))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "T5",
-                "t5",
-                FieldType::String,
-                "Text or null, empty unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(5, Versions::since(1)),
-        FieldSchema::new("T6", "t6", FieldType::Bytes, "Bytes.")
-            .versions(Versions::since(1))
-            .tagged(6, Versions::since(1)),
-        FieldSchema::new(
-                "T7",
-                "t7",
-                FieldType::Array(&FieldType::String),
-                "Texts or null.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(7, Versions::since(1)),
-        FieldSchema::new(
-                "T8",
-                "t8",
-                FieldType::Struct(&WITH_TAG),
-                "A struct with a tag section of its own.",
-            )
-            .versions(Versions::since(1))
-            .tagged(8, Versions::since(1)),
-        FieldSchema::new(
-                "T9",
-                "t9",
-                FieldType::Struct(&OR_NULL),
-                "A struct, null unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(9, Versions::since(1))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "T10",
-                "t10",
-                FieldType::Struct(&OR_EMPTY),
-                "A struct or null, all zero unless said otherwise.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .tagged(10, Versions::since(1)),
-        FieldSchema::new("T11", "t11", FieldType::Uuid, "An id.")
-            .versions(Versions::since(1))
-            .tagged(11, Versions::since(1)),
-        FieldSchema::new(
-                "T12",
-                "t12",
-                FieldType::Int64,
-                "A number that became a tagged field.",
-            )
-            .versions(Versions::since(1))
-            .tagged(12, Versions::since(2)),
-        FieldSchema::new(
-                "T13",
-                "t13",
-                FieldType::Array(&FieldType::Struct(&KEYED)),
-                "Elements with a key.",
-            )
-            .versions(Versions::since(1))
-            .tagged(13, Versions::since(1)),
+        FieldSchema {
+            name: "Base",
+            rust_name: "base",
+            ty: FieldType::Int8,
+            doc: "The only field that is never tagged.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T0",
+            rust_name: "t0",
+            ty: FieldType::Bool,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            default: DefaultValue::True,
+            doc: "True unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T1",
+            rust_name: "t1",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(1),
+            default: DefaultValue::Int(-1),
+            doc: "A number; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T2",
+            rust_name: "t2",
+            ty: FieldType::Float64,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(2),
+            doc: "A fraction.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T3",
+            rust_name: "t3",
+            ty: FieldType::Array(&FieldType::Uuid),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(3),
+            doc: "Ids.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T4",
+            rust_name: "t4",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(4),
+            default: DefaultValue::Null,
+            doc: "Text, null unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T5",
+            rust_name: "t5",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(5),
+            doc: "Text or null, empty unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T6",
+            rust_name: "t6",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(6),
+            doc: "Bytes.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T7",
+            rust_name: "t7",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(7),
+            doc: "Texts or null.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T8",
+            rust_name: "t8",
+            ty: FieldType::Struct(&WITH_TAG),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(8),
+            doc: "A struct with a tag section of its own.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T9",
+            rust_name: "t9",
+            ty: FieldType::Struct(&OR_NULL),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(9),
+            default: DefaultValue::Null,
+            doc: "A struct, null unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T10",
+            rust_name: "t10",
+            ty: FieldType::Struct(&OR_EMPTY),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(10),
+            doc: "A struct or null, all zero unless said otherwise.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T11",
+            rust_name: "t11",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(11),
+            doc: "An id.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T12",
+            rust_name: "t12",
+            ty: FieldType::Int64,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(2),
+            tag: Some(12),
+            doc: "A number that became a tagged field.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "T13",
+            rust_name: "t13",
+            ty: FieldType::Array(&FieldType::Struct(&KEYED)),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(13),
+            doc: "Elements with a key.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -129,12 +188,25 @@ static WITH_TAG: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int16, "A number.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(5)),
-        FieldSchema::new("Y", "y", FieldType::String, "A tagged text.")
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(5),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Y",
+            rust_name: "y",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            doc: "A tagged text.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -145,8 +217,14 @@ static OR_NULL: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int16, "A number.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -157,10 +235,22 @@ static OR_EMPTY: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int16, "A number.")
-            .versions(Versions::since(1)),
-        FieldSchema::new("Z", "z", FieldType::Bytes, "Bytes.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Z",
+            rust_name: "z",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            doc: "Bytes.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -171,11 +261,23 @@ static KEYED: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("K", "k", FieldType::String, "The key; may occur twice.")
-            .versions(Versions::since(1))
-            .map_key(),
-        FieldSchema::new("V", "v", FieldType::Int8, "The value.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "K",
+            rust_name: "k",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            map_key: true,
+            doc: "The key; may occur twice.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "V",
+            rust_name: "v",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "The value.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

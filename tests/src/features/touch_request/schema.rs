@@ -22,13 +22,14 @@ static TOUCH_REQUEST: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Rpc",
-                "rpc",
-                FieldType::Struct(&RPC),
-                "Named like a trait that requests have.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "Rpc",
+            rust_name: "rpc",
+            ty: FieldType::Struct(&RPC),
+            versions: Versions::since(2),
+            doc: "Named like a trait that requests have.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -39,8 +40,14 @@ static RPC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Owner", "owner", FieldType::String, "A group.")
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "Owner",
+            rust_name: "owner",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            doc: "A group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

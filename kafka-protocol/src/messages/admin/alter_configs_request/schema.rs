@@ -20,18 +20,20 @@ static ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Resources",
-            "resources",
-            FieldType::Array(&FieldType::Struct(&ALTER_CONFIGS_RESOURCE)),
-            "Resources whose configuration is replaced.",
-        ),
-        FieldSchema::new(
-            "ValidateOnly",
-            "validate_only",
-            FieldType::Bool,
-            "true checks the request without applying any change.",
-        ),
+        FieldSchema {
+            name: "Resources",
+            rust_name: "resources",
+            ty: FieldType::Array(&FieldType::Struct(&ALTER_CONFIGS_RESOURCE)),
+            doc: "Resources whose configuration is replaced.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ValidateOnly",
+            rust_name: "validate_only",
+            ty: FieldType::Bool,
+            doc: "true checks the request without applying any change.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -42,26 +44,29 @@ static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ResourceType",
-                "resource_type",
-                FieldType::Int8,
-                "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            )
-            .map_key(),
-        FieldSchema::new(
-                "ResourceName",
-                "resource_name",
-                FieldType::String,
-                "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "Configs",
-            "configs",
-            FieldType::Array(&FieldType::Struct(&ALTERABLE_CONFIG)),
-            "All settings the resource keeps; settings left out return to their default.",
-        ),
+        FieldSchema {
+            name: "ResourceType",
+            rust_name: "resource_type",
+            ty: FieldType::Int8,
+            map_key: true,
+            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResourceName",
+            rust_name: "resource_name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Configs",
+            rust_name: "configs",
+            ty: FieldType::Array(&FieldType::Struct(&ALTERABLE_CONFIG)),
+            doc: "All settings the resource keeps; settings left out return to their default.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -72,20 +77,22 @@ static ALTERABLE_CONFIG: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the configuration to set.",
-            )
-            .map_key(),
-        FieldSchema::new(
-                "Value",
-                "value",
-                FieldType::String,
-                "New value of the configuration; a null value is refused.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the configuration to set.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "New value of the configuration; a null value is refused.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,27 +22,30 @@ static ALTER_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TimeoutMs",
-                "timeout_ms",
-                FieldType::Int32,
-                "Longest time in ms to wait for the request to complete.",
-            )
-            .default(DefaultValue::Int(60000)),
-        FieldSchema::new(
-                "AllowReplicationFactorChange",
-                "allow_replication_factor_change",
-                FieldType::Bool,
-                "false refuses a reassignment that changes the number of replicas.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::True),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC)),
-            "Topics whose partitions are to be reassigned.",
-        ),
+        FieldSchema {
+            name: "TimeoutMs",
+            rust_name: "timeout_ms",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(60000),
+            doc: "Longest time in ms to wait for the request to complete.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AllowReplicationFactorChange",
+            rust_name: "allow_replication_factor_change",
+            ty: FieldType::Bool,
+            versions: Versions::since(1),
+            default: DefaultValue::True,
+            doc: "false refuses a reassignment that changes the number of replicas.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC)),
+            doc: "Topics whose partitions are to be reassigned.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -53,13 +56,20 @@ static REASSIGNABLE_TOPIC: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION)),
-            "Partitions of the topic with their new replica sets.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION)),
+            doc: "Partitions of the topic with their new replica sets.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -70,20 +80,22 @@ static REASSIGNABLE_PARTITION: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-                "Replicas",
-                "replicas",
-                FieldType::Array(&FieldType::Int32),
-                "Broker ids of the target replicas, preferred leader first; null cancels a pending reassignment.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Replicas",
+            rust_name: "replicas",
+            ty: FieldType::Array(&FieldType::Int32),
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Broker ids of the target replicas, preferred leader first; null cancels a pending reassignment.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

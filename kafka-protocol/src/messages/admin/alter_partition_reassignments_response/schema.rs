@@ -22,40 +22,45 @@ static ALTER_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-                "AllowReplicationFactorChange",
-                "allow_replication_factor_change",
-                FieldType::Bool,
-                "Value of the option as it was used for the request.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::True)
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-            "Responses",
-            "responses",
-            FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC_RESPONSE)),
-            "Outcome per topic of the request.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AllowReplicationFactorChange",
+            rust_name: "allow_replication_factor_change",
+            ty: FieldType::Bool,
+            versions: Versions::since(1),
+            default: DefaultValue::True,
+            ignorable: true,
+            doc: "Value of the option as it was used for the request.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Responses",
+            rust_name: "responses",
+            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC_RESPONSE)),
+            doc: "Outcome per topic of the request.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -66,13 +71,20 @@ static REASSIGNABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION_RESPONSE)),
-            "Outcome per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION_RESPONSE)),
+            doc: "Outcome per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -83,25 +95,28 @@ static REASSIGNABLE_PARTITION_RESPONSE: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

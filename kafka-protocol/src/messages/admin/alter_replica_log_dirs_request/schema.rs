@@ -20,12 +20,13 @@ static ALTER_REPLICA_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Dirs",
-            "dirs",
-            FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR)),
-            "Target log directories and the replicas to place in them.",
-        ),
+        FieldSchema {
+            name: "Dirs",
+            rust_name: "dirs",
+            ty: FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR)),
+            doc: "Target log directories and the replicas to place in them.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -36,19 +37,21 @@ static ALTER_REPLICA_LOG_DIR: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Path",
-                "path",
-                FieldType::String,
-                "Absolute path of the target log directory.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC)),
-            "Topics with replicas to place in this directory.",
-        ),
+        FieldSchema {
+            name: "Path",
+            rust_name: "path",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Absolute path of the target log directory.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC)),
+            doc: "Topics with replicas to place in this directory.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -59,14 +62,21 @@ static ALTER_REPLICA_LOG_DIR_TOPIC: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions whose replica is to be placed here.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions whose replica is to be placed here.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,20 +22,22 @@ static CREATE_TOPICS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_RESULT)),
-            "One result per topic of the request.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_RESULT)),
+            doc: "One result per topic of the request.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -46,67 +48,81 @@ static CREATABLE_TOPIC_RESULT: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID given to the new topic; all zero on failure.",
-            )
-            .versions(Versions::since(7))
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this topic; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(0))
-            .ignorable(),
-        FieldSchema::new(
-                "TopicConfigErrorCode",
-                "topic_config_error_code",
-                FieldType::Int16,
-                "Error that keeps the configurations from being returned; 0 (NONE) when they are.",
-            )
-            .versions(Versions::since(5))
-            .tagged(0, Versions::since(5))
-            .ignorable(),
-        FieldSchema::new(
-                "NumPartitions",
-                "num_partitions",
-                FieldType::Int32,
-                "Number of partitions of the topic; -1 when not returned.",
-            )
-            .versions(Versions::since(5))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "ReplicationFactor",
-                "replication_factor",
-                FieldType::Int16,
-                "Replication factor of the topic; -1 when not returned.",
-            )
-            .versions(Versions::since(5))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "Configs",
-                "configs",
-                FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIGS)),
-                "Configuration of the topic; null when it may not be shown.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .ignorable(),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(7),
+            ignorable: true,
+            doc: "UUID given to the new topic; all zero on failure.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this topic; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(0),
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicConfigErrorCode",
+            rust_name: "topic_config_error_code",
+            ty: FieldType::Int16,
+            versions: Versions::since(5),
+            tagged_versions: Versions::since(5),
+            tag: Some(0),
+            ignorable: true,
+            doc: "Error that keeps the configurations from being returned; 0 (NONE) when they are.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NumPartitions",
+            rust_name: "num_partitions",
+            ty: FieldType::Int32,
+            versions: Versions::since(5),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Number of partitions of the topic; -1 when not returned.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicationFactor",
+            rust_name: "replication_factor",
+            ty: FieldType::Int16,
+            versions: Versions::since(5),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Replication factor of the topic; -1 when not returned.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Configs",
+            rust_name: "configs",
+            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIGS)),
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            ignorable: true,
+            doc: "Configuration of the topic; null when it may not be shown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -117,44 +133,49 @@ static CREATABLE_TOPIC_CONFIGS: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic configuration.",
-            )
-            .versions(Versions::since(5)),
-        FieldSchema::new(
-                "Value",
-                "value",
-                FieldType::String,
-                "Value of the topic configuration; null when it is sensitive or unset.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5)),
-        FieldSchema::new(
-                "ReadOnly",
-                "read_only",
-                FieldType::Bool,
-                "true when the entry cannot be changed at run time.",
-            )
-            .versions(Versions::since(5)),
-        FieldSchema::new(
-                "ConfigSource",
-                "config_source",
-                FieldType::Int8,
-                "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
-            )
-            .versions(Versions::since(5))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "IsSensitive",
-                "is_sensitive",
-                FieldType::Bool,
-                "true when the value is secret and therefore not returned.",
-            )
-            .versions(Versions::since(5)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            doc: "Name of the topic configuration.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            doc: "Value of the topic configuration; null when it is sensitive or unset.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReadOnly",
+            rust_name: "read_only",
+            ty: FieldType::Bool,
+            versions: Versions::since(5),
+            doc: "true when the entry cannot be changed at run time.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ConfigSource",
+            rust_name: "config_source",
+            ty: FieldType::Int8,
+            versions: Versions::since(5),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IsSensitive",
+            rust_name: "is_sensitive",
+            ty: FieldType::Bool,
+            versions: Versions::since(5),
+            doc: "true when the value is secret and therefore not returned.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

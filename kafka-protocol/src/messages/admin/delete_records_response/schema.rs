@@ -20,18 +20,20 @@ static DELETE_RECORDS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC_RESULT)),
-            "Outcome per topic.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC_RESULT)),
+            doc: "Outcome per topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -42,14 +44,21 @@ static DELETE_RECORDS_TOPIC_RESULT: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION_RESULT)),
-            "Outcome per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION_RESULT)),
+            doc: "Outcome per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,25 +69,28 @@ static DELETE_RECORDS_PARTITION_RESULT: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "PartitionIndex",
-                "partition_index",
-                FieldType::Int32,
-                "Zero-based index of the partition within its topic.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "LowWatermark",
-            "low_watermark",
-            FieldType::Int64,
-            "Lowest log start offset among the partition's live replicas; -1 on error.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            map_key: true,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LowWatermark",
+            rust_name: "low_watermark",
+            ty: FieldType::Int64,
+            doc: "Lowest log start offset among the partition's live replicas; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,27 +22,30 @@ static DELETE_TOPICS_REQUEST: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Topics",
-                "topics",
-                FieldType::Array(&FieldType::Struct(&DELETE_TOPIC_STATE)),
-                "Topics to delete by name or id, from version 6.",
-            )
-            .versions(Versions::since(6)),
-        FieldSchema::new(
-                "TopicNames",
-                "topic_names",
-                FieldType::Array(&FieldType::String),
-                "Names of the topics to delete, up to version 5.",
-            )
-            .versions(Versions::new(0, 5))
-            .ignorable(),
-        FieldSchema::new(
-            "TimeoutMs",
-            "timeout_ms",
-            FieldType::Int32,
-            "Longest time in ms to wait for the topics to be deleted.",
-        ),
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&DELETE_TOPIC_STATE)),
+            versions: Versions::since(6),
+            doc: "Topics to delete by name or id, from version 6.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicNames",
+            rust_name: "topic_names",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::new(0, 5),
+            ignorable: true,
+            doc: "Names of the topics to delete, up to version 5.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TimeoutMs",
+            rust_name: "timeout_ms",
+            ty: FieldType::Int32,
+            doc: "Longest time in ms to wait for the topics to be deleted.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -53,22 +56,24 @@ static DELETE_TOPIC_STATE: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic to delete; null when it is given by TopicId.",
-            )
-            .versions(Versions::since(6))
-            .nullable(Versions::since(6))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic to delete; all zero when it is given by Name.",
-            )
-            .versions(Versions::since(6)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(6),
+            nullable_versions: Versions::since(6),
+            default: DefaultValue::Null,
+            doc: "Name of the topic to delete; null when it is given by TopicId.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(6),
+            doc: "UUID of the topic to delete; all zero when it is given by Name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,20 +22,22 @@ static DELETE_TOPICS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "Responses",
-            "responses",
-            FieldType::Array(&FieldType::Struct(&DELETABLE_TOPIC_RESULT)),
-            "One result per topic of the request.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Responses",
+            rust_name: "responses",
+            ty: FieldType::Array(&FieldType::Struct(&DELETABLE_TOPIC_RESULT)),
+            doc: "One result per topic of the request.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -46,38 +48,42 @@ static DELETABLE_TOPIC_RESULT: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic; null when it was requested by id and its name is unknown or hidden.",
-            )
-            .nullable(Versions::since(6))
-            .map_key(),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic; all zero when unknown.",
-            )
-            .versions(Versions::since(6))
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this topic; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .default(DefaultValue::Null)
-            .ignorable(),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(6),
+            map_key: true,
+            doc: "Name of the topic; null when it was requested by id and its name is unknown or hidden.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(6),
+            ignorable: true,
+            doc: "UUID of the topic; all zero when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this topic; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static DESCRIBE_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Components",
-            "components",
-            FieldType::Array(&FieldType::Struct(&COMPONENT_DATA)),
-            "Filter components; a quota entity must match all of them.",
-        ),
-        FieldSchema::new(
-            "Strict",
-            "strict",
-            FieldType::Bool,
-            "true leaves out entities that have components of types not named in the filter.",
-        ),
+        FieldSchema {
+            name: "Components",
+            rust_name: "components",
+            ty: FieldType::Array(&FieldType::Struct(&COMPONENT_DATA)),
+            doc: "Filter components; a quota entity must match all of them.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Strict",
+            rust_name: "strict",
+            ty: FieldType::Bool,
+            doc: "true leaves out entities that have components of types not named in the filter.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -42,25 +44,28 @@ static COMPONENT_DATA: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "EntityType",
-            "entity_type",
-            FieldType::String,
-            "Kind of quota entity the component filters on: user, client-id or ip.",
-        ),
-        FieldSchema::new(
-            "MatchType",
-            "match_type",
-            FieldType::Int8,
-            "How to match: 0 exact name, 1 default entity, 2 any entity of this type.",
-        ),
-        FieldSchema::new(
-                "Match",
-                "match",
-                FieldType::String,
-                "Entity name to match when MatchType is 0; null otherwise.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "EntityType",
+            rust_name: "entity_type",
+            ty: FieldType::String,
+            doc: "Kind of quota entity the component filters on: user, client-id or ip.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MatchType",
+            rust_name: "match_type",
+            ty: FieldType::Int8,
+            doc: "How to match: 0 exact name, 1 default entity, 2 any entity of this type.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Match",
+            rust_name: "match",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Entity name to match when MatchType is 0; null otherwise.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

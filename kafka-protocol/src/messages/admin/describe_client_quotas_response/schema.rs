@@ -20,32 +20,36 @@ static DESCRIBE_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-                "Entries",
-                "entries",
-                FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
-                "Matching entities with their quotas; null on error.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Entries",
+            rust_name: "entries",
+            ty: FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
+            nullable_versions: Versions::since(0),
+            doc: "Matching entities with their quotas; null on error.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -56,18 +60,20 @@ static ENTRY_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Entity",
-            "entity",
-            FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            "Components that identify the quota entity.",
-        ),
-        FieldSchema::new(
-            "Values",
-            "values",
-            FieldType::Array(&FieldType::Struct(&VALUE_DATA)),
-            "Quota values set for the entity.",
-        ),
+        FieldSchema {
+            name: "Entity",
+            rust_name: "entity",
+            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+            doc: "Components that identify the quota entity.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Values",
+            rust_name: "values",
+            ty: FieldType::Array(&FieldType::Struct(&VALUE_DATA)),
+            doc: "Quota values set for the entity.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -78,19 +84,21 @@ static ENTITY_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "EntityType",
-            "entity_type",
-            FieldType::String,
-            "Kind of quota entity: user, client-id or ip.",
-        ),
-        FieldSchema::new(
-                "EntityName",
-                "entity_name",
-                FieldType::String,
-                "Name of the quota entity; null stands for the default entity of that type.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "EntityType",
+            rust_name: "entity_type",
+            ty: FieldType::String,
+            doc: "Kind of quota entity: user, client-id or ip.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "EntityName",
+            rust_name: "entity_name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Name of the quota entity; null stands for the default entity of that type.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -101,18 +109,20 @@ static VALUE_DATA: StructSchema = StructSchema {
     min_size: 10,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Key",
-            "key",
-            FieldType::String,
-            "Name of the quota, for example consumer_byte_rate.",
-        ),
-        FieldSchema::new(
-            "Value",
-            "value",
-            FieldType::Float64,
-            "Quota value, in the unit of the quota.",
-        ),
+        FieldSchema {
+            name: "Key",
+            rust_name: "key",
+            ty: FieldType::String,
+            doc: "Name of the quota, for example consumer_byte_rate.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::Float64,
+            doc: "Quota value, in the unit of the quota.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

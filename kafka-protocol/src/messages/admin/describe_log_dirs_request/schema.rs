@@ -20,13 +20,14 @@ static DESCRIBE_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Topics",
-                "topics",
-                FieldType::Array(&FieldType::Struct(&DESCRIBABLE_LOG_DIR_TOPIC)),
-                "Topics whose replicas are wanted; null asks for all replicas.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&DESCRIBABLE_LOG_DIR_TOPIC)),
+            nullable_versions: Versions::since(0),
+            doc: "Topics whose replicas are wanted; null asks for all replicas.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -37,14 +38,21 @@ static DESCRIBABLE_LOG_DIR_TOPIC: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions to report.",
-        ),
+        FieldSchema {
+            name: "Topic",
+            rust_name: "topic",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions to report.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

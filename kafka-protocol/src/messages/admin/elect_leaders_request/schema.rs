@@ -22,27 +22,30 @@ static ELECT_LEADERS_REQUEST: StructSchema = StructSchema {
     min_size: 7,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ElectionType",
-                "election_type",
-                FieldType::Int8,
-                "Kind of election: 0 preferred replica, 1 unclean.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "TopicPartitions",
-                "topic_partitions",
-                FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-                "Partitions that need an election, grouped by topic; null means all partitions.",
-            )
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-                "TimeoutMs",
-                "timeout_ms",
-                FieldType::Int32,
-                "Longest time in ms to wait for the elections to complete.",
-            )
-            .default(DefaultValue::Int(60000)),
+        FieldSchema {
+            name: "ElectionType",
+            rust_name: "election_type",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "Kind of election: 0 preferred replica, 1 unclean.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicPartitions",
+            rust_name: "topic_partitions",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+            nullable_versions: Versions::since(0),
+            doc: "Partitions that need an election, grouped by topic; null means all partitions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TimeoutMs",
+            rust_name: "timeout_ms",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(60000),
+            doc: "Longest time in ms to wait for the elections to complete.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -53,14 +56,21 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions that need an election.",
-        ),
+        FieldSchema {
+            name: "Topic",
+            rust_name: "topic",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions that need an election.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,13 +20,14 @@ static LIST_CONFIG_RESOURCES_REQUEST: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ResourceTypes",
-                "resource_types",
-                FieldType::Array(&FieldType::Int8),
-                "Kinds to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty lists all supported.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "ResourceTypes",
+            rust_name: "resource_types",
+            ty: FieldType::Array(&FieldType::Int8),
+            versions: Versions::since(1),
+            doc: "Kinds to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty lists all supported.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,19 +22,21 @@ static ALLOCATE_PRODUCER_IDS_REQUEST: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "BrokerId",
-            "broker_id",
-            FieldType::Int32,
-            "Node id of the broker that asks for ids.",
-        ),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Registration epoch of that broker; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the broker that asks for ids.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Registration epoch of that broker; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,25 +22,28 @@ static ALTER_PARTITION_REQUEST: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "BrokerId",
-            "broker_id",
-            FieldType::Int32,
-            "Node id of the broker that leads the partitions and sends the proposal.",
-        ),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Registration epoch of that broker; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Topics whose partitions change.",
-        ),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the broker that leads the partitions and sends the proposal.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Registration epoch of that broker; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Topics whose partitions change.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -51,20 +54,22 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID that identifies the topic.",
-            )
-            .versions(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Partitions with their proposed state.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(2),
+            ignorable: true,
+            doc: "UUID that identifies the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Partitions with their proposed state.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -75,45 +80,51 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 15,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "LeaderEpoch",
-            "leader_epoch",
-            FieldType::Int32,
-            "Leader epoch under which the sender leads the partition.",
-        ),
-        FieldSchema::new(
-                "NewIsr",
-                "new_isr",
-                FieldType::Array(&FieldType::Int32),
-                "Proposed in-sync replicas as broker ids, up to version 2.",
-            )
-            .versions(Versions::new(0, 2)),
-        FieldSchema::new(
-                "NewIsrWithEpochs",
-                "new_isr_with_epochs",
-                FieldType::Array(&FieldType::Struct(&BROKER_STATE)),
-                "Proposed in-sync replicas with their broker epochs, from version 3.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "LeaderRecoveryState",
-                "leader_recovery_state",
-                FieldType::Int8,
-                "Leader state: 0 recovered, 1 still recovering after an unclean election.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-            "PartitionEpoch",
-            "partition_epoch",
-            FieldType::Int32,
-            "Partition epoch the proposal is based on; the controller refuses an outdated one.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Leader epoch under which the sender leads the partition.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NewIsr",
+            rust_name: "new_isr",
+            ty: FieldType::Array(&FieldType::Int32),
+            versions: Versions::new(0, 2),
+            doc: "Proposed in-sync replicas as broker ids, up to version 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NewIsrWithEpochs",
+            rust_name: "new_isr_with_epochs",
+            ty: FieldType::Array(&FieldType::Struct(&BROKER_STATE)),
+            versions: Versions::since(3),
+            doc: "Proposed in-sync replicas with their broker epochs, from version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderRecoveryState",
+            rust_name: "leader_recovery_state",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "Leader state: 0 recovered, 1 still recovering after an unclean election.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionEpoch",
+            rust_name: "partition_epoch",
+            ty: FieldType::Int32,
+            doc: "Partition epoch the proposal is based on; the controller refuses an outdated one.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -124,21 +135,23 @@ static BROKER_STATE: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "BrokerId",
-                "broker_id",
-                FieldType::Int32,
-                "Node id of the in-sync replica.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Registration epoch of the replica's broker; -1 skips the epoch check.",
-            )
-            .versions(Versions::since(3))
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(3),
+            doc: "Node id of the in-sync replica.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            versions: Versions::since(3),
+            default: DefaultValue::Int(-1),
+            doc: "Registration epoch of the replica's broker; -1 skips the epoch check.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

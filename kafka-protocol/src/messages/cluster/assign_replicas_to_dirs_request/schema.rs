@@ -22,25 +22,28 @@ static ASSIGN_REPLICAS_TO_DIRS_REQUEST: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "BrokerId",
-            "broker_id",
-            FieldType::Int32,
-            "Node id of the reporting broker.",
-        ),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Registration epoch of the reporting broker; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-            "Directories",
-            "directories",
-            FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
-            "Log directories with the replicas they hold.",
-        ),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the reporting broker.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Registration epoch of the reporting broker; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Directories",
+            rust_name: "directories",
+            ty: FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
+            doc: "Log directories with the replicas they hold.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -51,13 +54,20 @@ static DIRECTORY_DATA: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the log directory."),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Topics with replicas in this directory.",
-        ),
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Uuid,
+            doc: "UUID of the log directory.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Topics with replicas in this directory.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -68,18 +78,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicId",
-            "topic_id",
-            FieldType::Uuid,
-            "UUID that identifies the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Partitions of the topic held in this directory.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            doc: "UUID that identifies the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Partitions of the topic held in this directory.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -90,12 +102,13 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,37 +22,41 @@ static BEGIN_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ClusterId",
-                "cluster_id",
-                FieldType::String,
-                "Cluster id of the sender; null skips the check.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "VoterId",
-                "voter_id",
-                FieldType::Int32,
-                "Node id of the voter the request is meant for; -1 when not given.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Topics with quorum partitions, in practice only __cluster_metadata.",
-        ),
-        FieldSchema::new(
-                "LeaderEndpoints",
-                "leader_endpoints",
-                FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
-                "Listeners on which the new leader can be reached.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "ClusterId",
+            rust_name: "cluster_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Cluster id of the sender; null skips the check.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "VoterId",
+            rust_name: "voter_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Node id of the voter the request is meant for; -1 when not given.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEndpoints",
+            rust_name: "leader_endpoints",
+            ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Listeners on which the new leader can be reached.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -63,18 +67,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Quorum partitions with their new leader.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Quorum partitions with their new leader.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -85,32 +91,36 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 12,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-                "VoterDirectoryId",
-                "voter_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the voter the request is meant for.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "LeaderId",
-            "leader_id",
-            FieldType::Int32,
-            "Node id of the new leader, which sends the request.",
-        ),
-        FieldSchema::new(
-            "LeaderEpoch",
-            "leader_epoch",
-            FieldType::Int32,
-            "Epoch the new leader was elected for.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "VoterDirectoryId",
+            rust_name: "voter_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Metadata log directory UUID of the voter the request is meant for.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the new leader, which sends the request.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch the new leader was elected for.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -121,28 +131,31 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the leader's listener.",
-            )
-            .versions(Versions::since(1))
-            .map_key(),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name or address of the leader's listener.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Port",
-                "port",
-                FieldType::Uint16,
-                "TCP port of the leader's listener.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            map_key: true,
+            doc: "Name of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            doc: "Host name or address of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Uint16,
+            versions: Versions::since(1),
+            doc: "TCP port of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

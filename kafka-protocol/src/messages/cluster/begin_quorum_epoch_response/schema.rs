@@ -20,26 +20,30 @@ static BEGIN_QUORUM_EPOCH_RESPONSE: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Answer per topic.",
-        ),
-        FieldSchema::new(
-                "NodeEndpoints",
-                "node_endpoints",
-                FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-                "Addresses of the leaders named in the answer.",
-            )
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1)),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Answer per topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NodeEndpoints",
+            rust_name: "node_endpoints",
+            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            doc: "Addresses of the leaders named in the answer.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -50,18 +54,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Answer per quorum partition.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Answer per quorum partition.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -72,30 +78,34 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "LeaderId",
-            "leader_id",
-            FieldType::Int32,
-            "Node id of the leader the voter knows; -1 when unknown.",
-        ),
-        FieldSchema::new(
-            "LeaderEpoch",
-            "leader_epoch",
-            FieldType::Int32,
-            "Latest leader epoch the voter knows.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the leader the voter knows; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Latest leader epoch the voter knows.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -106,23 +116,31 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "NodeId",
-                "node_id",
-                FieldType::Int32,
-                "Node id of the server the endpoint belongs to.",
-            )
-            .versions(Versions::since(1))
-            .map_key(),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name or address to connect to.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new("Port", "port", FieldType::Uint16, "TCP port to connect to.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            map_key: true,
+            doc: "Node id of the server the endpoint belongs to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            doc: "Host name or address to connect to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Uint16,
+            versions: Versions::since(1),
+            doc: "TCP port to connect to.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,55 +22,64 @@ static BROKER_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     min_size: 23,
     known_tags: 2,
     fields: &[
-        FieldSchema::new(
-            "BrokerId",
-            "broker_id",
-            FieldType::Int32,
-            "Node id of the broker.",
-        ),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Registration epoch of the broker; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-            "CurrentMetadataOffset",
-            "current_metadata_offset",
-            FieldType::Int64,
-            "Highest metadata log offset the broker has applied.",
-        ),
-        FieldSchema::new(
-            "WantFence",
-            "want_fence",
-            FieldType::Bool,
-            "true when the broker asks to be fenced, false when it is ready to be unfenced.",
-        ),
-        FieldSchema::new(
-            "WantShutDown",
-            "want_shut_down",
-            FieldType::Bool,
-            "true when the broker asks for a controlled shutdown.",
-        ),
-        FieldSchema::new(
-                "OfflineLogDirs",
-                "offline_log_dirs",
-                FieldType::Array(&FieldType::Uuid),
-                "UUIDs of the log directories that have failed.",
-            )
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1)),
-        FieldSchema::new(
-                "CordonedLogDirs",
-                "cordoned_log_dirs",
-                FieldType::Array(&FieldType::Uuid),
-                "UUIDs of the log directories that accept no new replicas; null when not reported.",
-            )
-            .versions(Versions::since(2))
-            .nullable(Versions::since(2))
-            .tagged(1, Versions::since(2))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the broker.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Registration epoch of the broker; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentMetadataOffset",
+            rust_name: "current_metadata_offset",
+            ty: FieldType::Int64,
+            doc: "Highest metadata log offset the broker has applied.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "WantFence",
+            rust_name: "want_fence",
+            ty: FieldType::Bool,
+            doc: "true when the broker asks to be fenced, false when it is ready to be unfenced.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "WantShutDown",
+            rust_name: "want_shut_down",
+            ty: FieldType::Bool,
+            doc: "true when the broker asks for a controlled shutdown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OfflineLogDirs",
+            rust_name: "offline_log_dirs",
+            ty: FieldType::Array(&FieldType::Uuid),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            doc: "UUIDs of the log directories that have failed.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CordonedLogDirs",
+            rust_name: "cordoned_log_dirs",
+            ty: FieldType::Array(&FieldType::Uuid),
+            versions: Versions::since(2),
+            nullable_versions: Versions::since(2),
+            tagged_versions: Versions::since(2),
+            tag: Some(1),
+            default: DefaultValue::Null,
+            doc: "UUIDs of the log directories that accept no new replicas; null when not reported.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,25 +22,28 @@ static BROKER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
     min_size: 15,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "BrokerEpoch",
-                "broker_epoch",
-                FieldType::Int64,
-                "Epoch granted to the broker; -1 when the registration failed.",
-            )
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BrokerEpoch",
+            rust_name: "broker_epoch",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Epoch granted to the broker; -1 when the registration failed.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,34 +22,38 @@ static DESCRIBE_QUORUM_RESPONSE: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(2))
-            .nullable(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Quorum state per topic.",
-        ),
-        FieldSchema::new(
-                "Nodes",
-                "nodes",
-                FieldType::Array(&FieldType::Struct(&NODE)),
-                "Addresses of the voters.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            nullable_versions: Versions::since(2),
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Quorum state per topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Nodes",
+            rust_name: "nodes",
+            ty: FieldType::Array(&FieldType::Struct(&NODE)),
+            versions: Versions::since(2),
+            doc: "Addresses of the voters.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,18 +64,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Quorum state per partition.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Quorum state per partition.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -82,57 +88,65 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 25,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(2))
-            .nullable(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-            "LeaderId",
-            "leader_id",
-            FieldType::Int32,
-            "Node id of the quorum leader; -1 when unknown.",
-        ),
-        FieldSchema::new(
-            "LeaderEpoch",
-            "leader_epoch",
-            FieldType::Int32,
-            "Latest leader epoch of the quorum.",
-        ),
-        FieldSchema::new(
-            "HighWatermark",
-            "high_watermark",
-            FieldType::Int64,
-            "High watermark of the metadata log, exclusive end of the committed records.",
-        ),
-        FieldSchema::new(
-            "CurrentVoters",
-            "current_voters",
-            FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
-            "Replication state of the voters.",
-        ),
-        FieldSchema::new(
-            "Observers",
-            "observers",
-            FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
-            "Replication state of the observers, the replicas without a vote.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            nullable_versions: Versions::since(2),
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the quorum leader; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Latest leader epoch of the quorum.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "HighWatermark",
+            rust_name: "high_watermark",
+            ty: FieldType::Int64,
+            doc: "High watermark of the metadata log, exclusive end of the committed records.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentVoters",
+            rust_name: "current_voters",
+            ty: FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
+            doc: "Replication state of the voters.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Observers",
+            rust_name: "observers",
+            ty: FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
+            doc: "Replication state of the observers, the replicas without a vote.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -143,43 +157,48 @@ static REPLICA_STATE: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ReplicaId",
-            "replica_id",
-            FieldType::Int32,
-            "Node id of the replica.",
-        ),
-        FieldSchema::new(
-                "ReplicaDirectoryId",
-                "replica_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the replica; all zero when unknown.",
-            )
-            .versions(Versions::since(2)),
-        FieldSchema::new(
-            "LogEndOffset",
-            "log_end_offset",
-            FieldType::Int64,
-            "Last known log end offset of the replica; -1 when unknown.",
-        ),
-        FieldSchema::new(
-                "LastFetchTimestamp",
-                "last_fetch_timestamp",
-                FieldType::Int64,
-                "Leader time of the replica's last fetch, in ms since the epoch; -1 when unknown.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "LastCaughtUpTimestamp",
-                "last_caught_up_timestamp",
-                FieldType::Int64,
-                "Leader time at which the replica last had the whole log, in ms since the epoch; -1 when unknown.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
+        FieldSchema {
+            name: "ReplicaId",
+            rust_name: "replica_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the replica.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaDirectoryId",
+            rust_name: "replica_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(2),
+            doc: "Metadata log directory UUID of the replica; all zero when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LogEndOffset",
+            rust_name: "log_end_offset",
+            ty: FieldType::Int64,
+            doc: "Last known log end offset of the replica; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastFetchTimestamp",
+            rust_name: "last_fetch_timestamp",
+            ty: FieldType::Int64,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Leader time of the replica's last fetch, in ms since the epoch; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastCaughtUpTimestamp",
+            rust_name: "last_caught_up_timestamp",
+            ty: FieldType::Int64,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Leader time at which the replica last had the whole log, in ms since the epoch; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -190,16 +209,23 @@ static NODE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("NodeId", "node_id", FieldType::Int32, "Node id of the voter.")
-            .versions(Versions::since(2))
-            .map_key(),
-        FieldSchema::new(
-                "Listeners",
-                "listeners",
-                FieldType::Array(&FieldType::Struct(&LISTENER)),
-                "Listeners of the voter.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            map_key: true,
+            doc: "Node id of the voter.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Listeners",
+            rust_name: "listeners",
+            ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
+            versions: Versions::since(2),
+            doc: "Listeners of the voter.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -210,28 +236,31 @@ static LISTENER: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the listener, unique within the node.",
-            )
-            .versions(Versions::since(2))
-            .map_key(),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name or address advertised for the listener.",
-            )
-            .versions(Versions::since(2)),
-        FieldSchema::new(
-                "Port",
-                "port",
-                FieldType::Uint16,
-                "TCP port advertised for the listener.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            map_key: true,
+            doc: "Name of the listener, unique within the node.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(2),
+            doc: "Host name or address advertised for the listener.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Uint16,
+            versions: Versions::since(2),
+            doc: "TCP port advertised for the listener.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

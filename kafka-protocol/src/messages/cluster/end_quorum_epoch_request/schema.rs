@@ -22,28 +22,31 @@ static END_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ClusterId",
-                "cluster_id",
-                FieldType::String,
-                "Cluster id of the sender; null skips the check.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Topics with quorum partitions, in practice only __cluster_metadata.",
-        ),
-        FieldSchema::new(
-                "LeaderEndpoints",
-                "leader_endpoints",
-                FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
-                "Listeners of the resigning leader.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "ClusterId",
+            rust_name: "cluster_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Cluster id of the sender; null skips the check.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEndpoints",
+            rust_name: "leader_endpoints",
+            ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Listeners of the resigning leader.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -54,18 +57,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Quorum partitions whose leader resigns.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Quorum partitions whose leader resigns.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -76,40 +81,45 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "LeaderId",
-            "leader_id",
-            FieldType::Int32,
-            "Node id of the resigning leader, which sends the request.",
-        ),
-        FieldSchema::new(
-            "LeaderEpoch",
-            "leader_epoch",
-            FieldType::Int32,
-            "Epoch that ends.",
-        ),
-        FieldSchema::new(
-                "PreferredSuccessors",
-                "preferred_successors",
-                FieldType::Array(&FieldType::Int32),
-                "Node ids of voters in order of preference as next leader, version 0 only.",
-            )
-            .versions(Versions::new(0, 0))
-            .ignorable(),
-        FieldSchema::new(
-                "PreferredCandidates",
-                "preferred_candidates",
-                FieldType::Array(&FieldType::Struct(&REPLICA_INFO)),
-                "Voters in order of preference as next leader, from version 1.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the resigning leader, which sends the request.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch that ends.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PreferredSuccessors",
+            rust_name: "preferred_successors",
+            ty: FieldType::Array(&FieldType::Int32),
+            versions: Versions::new(0, 0),
+            ignorable: true,
+            doc: "Node ids of voters in order of preference as next leader, version 0 only.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PreferredCandidates",
+            rust_name: "preferred_candidates",
+            ty: FieldType::Array(&FieldType::Struct(&REPLICA_INFO)),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Voters in order of preference as next leader, from version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -120,20 +130,22 @@ static REPLICA_INFO: StructSchema = StructSchema {
     min_size: 21,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "CandidateId",
-                "candidate_id",
-                FieldType::Int32,
-                "Node id of the candidate.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "CandidateDirectoryId",
-                "candidate_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the candidate.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "CandidateId",
+            rust_name: "candidate_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            doc: "Node id of the candidate.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CandidateDirectoryId",
+            rust_name: "candidate_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            doc: "Metadata log directory UUID of the candidate.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -144,28 +156,31 @@ static LEADER_ENDPOINT: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the leader's listener.",
-            )
-            .versions(Versions::since(1))
-            .map_key(),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name or address of the leader's listener.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Port",
-                "port",
-                FieldType::Uint16,
-                "TCP port of the leader's listener.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            map_key: true,
+            doc: "Name of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            doc: "Host name or address of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Uint16,
+            versions: Versions::since(1),
+            doc: "TCP port of the leader's listener.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

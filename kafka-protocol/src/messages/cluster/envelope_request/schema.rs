@@ -20,25 +20,28 @@ static ENVELOPE_REQUEST: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "RequestData",
-            "request_data",
-            FieldType::Bytes,
-            "Complete forwarded request, header included.",
-        ),
-        FieldSchema::new(
-                "RequestPrincipal",
-                "request_principal",
-                FieldType::Bytes,
-                "Serialized principal of the original client; null when there is none.",
-            )
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-            "ClientHostAddress",
-            "client_host_address",
-            FieldType::Bytes,
-            "Network address of the original client, as raw address bytes.",
-        ),
+        FieldSchema {
+            name: "RequestData",
+            rust_name: "request_data",
+            ty: FieldType::Bytes,
+            doc: "Complete forwarded request, header included.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "RequestPrincipal",
+            rust_name: "request_principal",
+            ty: FieldType::Bytes,
+            nullable_versions: Versions::since(0),
+            doc: "Serialized principal of the original client; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ClientHostAddress",
+            rust_name: "client_host_address",
+            ty: FieldType::Bytes,
+            doc: "Network address of the original client, as raw address bytes.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,35 +22,40 @@ static FETCH_SNAPSHOT_REQUEST: StructSchema = StructSchema {
     min_size: 10,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-                "ClusterId",
-                "cluster_id",
-                FieldType::String,
-                "Cluster id the replica expects; null skips the check.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "ReplicaId",
-                "replica_id",
-                FieldType::Int32,
-                "Node id of the fetching replica; -1 when it is not a replica.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "MaxBytes",
-                "max_bytes",
-                FieldType::Int32,
-                "Upper limit for snapshot bytes over all partitions of the response.",
-            )
-            .default(DefaultValue::Int(2147483647)),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
-            "Topics with snapshots to fetch.",
-        ),
+        FieldSchema {
+            name: "ClusterId",
+            rust_name: "cluster_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "Cluster id the replica expects; null skips the check.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaId",
+            rust_name: "replica_id",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(-1),
+            doc: "Node id of the fetching replica; -1 when it is not a replica.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MaxBytes",
+            rust_name: "max_bytes",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(2147483647),
+            doc: "Upper limit for snapshot bytes over all partitions of the response.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
+            doc: "Topics with snapshots to fetch.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -61,13 +66,20 @@ static TOPIC_SNAPSHOT: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
-            "Partitions with the snapshot to fetch.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
+            doc: "Partitions with the snapshot to fetch.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -78,39 +90,45 @@ static PARTITION_SNAPSHOT: StructSchema = StructSchema {
     min_size: 30,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "Partition",
-            "partition",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "CurrentLeaderEpoch",
-            "current_leader_epoch",
-            FieldType::Int32,
-            "Leader epoch the replica knows for the partition.",
-        ),
-        FieldSchema::new(
-            "SnapshotId",
-            "snapshot_id",
-            FieldType::Struct(&SNAPSHOT_ID),
-            "Identity of the snapshot to read.",
-        ),
-        FieldSchema::new(
-            "Position",
-            "position",
-            FieldType::Int64,
-            "Byte position in the snapshot at which to start, from 0.",
-        ),
-        FieldSchema::new(
-                "ReplicaDirectoryId",
-                "replica_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the fetching replica; all zero when not given.",
-            )
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Partition",
+            rust_name: "partition",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentLeaderEpoch",
+            rust_name: "current_leader_epoch",
+            ty: FieldType::Int32,
+            doc: "Leader epoch the replica knows for the partition.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "SnapshotId",
+            rust_name: "snapshot_id",
+            ty: FieldType::Struct(&SNAPSHOT_ID),
+            doc: "Identity of the snapshot to read.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Position",
+            rust_name: "position",
+            ty: FieldType::Int64,
+            doc: "Byte position in the snapshot at which to start, from 0.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaDirectoryId",
+            rust_name: "replica_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            ignorable: true,
+            doc: "Metadata log directory UUID of the fetching replica; all zero when not given.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -121,18 +139,20 @@ static SNAPSHOT_ID: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "EndOffset",
-            "end_offset",
-            FieldType::Int64,
-            "End offset of the snapshot, exclusive.",
-        ),
-        FieldSchema::new(
-            "Epoch",
-            "epoch",
-            FieldType::Int32,
-            "Epoch of the last record in the snapshot.",
-        ),
+        FieldSchema {
+            name: "EndOffset",
+            rust_name: "end_offset",
+            ty: FieldType::Int64,
+            doc: "End offset of the snapshot, exclusive.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the last record in the snapshot.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static UNREGISTER_BROKER_REQUEST: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "BrokerId",
-            "broker_id",
-            FieldType::Int32,
-            "Node id of the broker to unregister.",
-        ),
+        FieldSchema {
+            name: "BrokerId",
+            rust_name: "broker_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the broker to unregister.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

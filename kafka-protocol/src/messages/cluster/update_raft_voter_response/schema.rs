@@ -22,25 +22,29 @@ static UPDATE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
     min_size: 7,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "CurrentLeader",
-                "current_leader",
-                FieldType::Struct(&CURRENT_LEADER),
-                "Current leader of the quorum.",
-            )
-            .tagged(0, Versions::since(0)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentLeader",
+            rust_name: "current_leader",
+            ty: FieldType::Struct(&CURRENT_LEADER),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            doc: "Current leader of the quorum.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -51,27 +55,36 @@ static CURRENT_LEADER: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "LeaderId",
-                "leader_id",
-                FieldType::Int32,
-                "Node id of the current leader; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "LeaderEpoch",
-                "leader_epoch",
-                FieldType::Int32,
-                "Latest known leader epoch; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-            "Host",
-            "host",
-            FieldType::String,
-            "Host name or address of the leader.",
-        ),
-        FieldSchema::new("Port", "port", FieldType::Int32, "TCP port of the leader."),
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(-1),
+            doc: "Node id of the current leader; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(-1),
+            doc: "Latest known leader epoch; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            doc: "Host name or address of the leader.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Int32,
+            doc: "TCP port of the leader.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,29 +22,32 @@ static VOTE_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ClusterId",
-                "cluster_id",
-                FieldType::String,
-                "Cluster id of the candidate; null skips the check.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "VoterId",
-                "voter_id",
-                FieldType::Int32,
-                "Node id of the voter the request is meant for; -1 when not given.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            "Topics with quorum partitions, in practice only __cluster_metadata.",
-        ),
+        FieldSchema {
+            name: "ClusterId",
+            rust_name: "cluster_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Cluster id of the candidate; null skips the check.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "VoterId",
+            rust_name: "voter_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Node id of the voter the request is meant for; -1 when not given.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -55,18 +58,20 @@ static TOPIC_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Quorum partitions to vote on.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Quorum partitions to vote on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -77,59 +82,67 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 25,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "ReplicaEpoch",
-            "replica_epoch",
-            FieldType::Int32,
-            "Epoch of the replica that asks for the vote.",
-        ),
-        FieldSchema::new(
-            "ReplicaId",
-            "replica_id",
-            FieldType::Int32,
-            "Node id of the candidate.",
-        ),
-        FieldSchema::new(
-                "ReplicaDirectoryId",
-                "replica_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the candidate.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "VoterDirectoryId",
-                "voter_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the voter the request is meant for.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "LastOffsetEpoch",
-            "last_offset_epoch",
-            FieldType::Int32,
-            "Epoch of the last record in the candidate's log.",
-        ),
-        FieldSchema::new(
-            "LastOffset",
-            "last_offset",
-            FieldType::Int64,
-            "End offset of the candidate's log, the offset after its last record.",
-        ),
-        FieldSchema::new(
-                "PreVote",
-                "pre_vote",
-                FieldType::Bool,
-                "true asks only whether a vote would be granted, without raising the voter's epoch.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaEpoch",
+            rust_name: "replica_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the replica that asks for the vote.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaId",
+            rust_name: "replica_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the candidate.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ReplicaDirectoryId",
+            rust_name: "replica_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Metadata log directory UUID of the candidate.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "VoterDirectoryId",
+            rust_name: "voter_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Metadata log directory UUID of the voter the request is meant for.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastOffsetEpoch",
+            rust_name: "last_offset_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the last record in the candidate's log.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastOffset",
+            rust_name: "last_offset",
+            ty: FieldType::Int64,
+            doc: "End offset of the candidate's log, the offset after its last record.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PreVote",
+            rust_name: "pre_vote",
+            ty: FieldType::Bool,
+            versions: Versions::since(2),
+            doc: "true asks only whether a vote would be granted, without raising the voter's epoch.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

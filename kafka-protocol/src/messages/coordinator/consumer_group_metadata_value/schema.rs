@@ -20,19 +20,22 @@ static CONSUMER_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "Epoch",
-            "epoch",
-            FieldType::Int32,
-            "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
-        ),
-        FieldSchema::new(
-                "MetadataHash",
-                "metadata_hash",
-                FieldType::Int64,
-                "Hash over the metadata of the subscribed topics, used to notice changes; 0 when none.",
-            )
-            .tagged(0, Versions::since(0)),
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MetadataHash",
+            rust_name: "metadata_hash",
+            ty: FieldType::Int64,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            doc: "Hash over the metadata of the subscribed topics, used to notice changes; 0 when none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

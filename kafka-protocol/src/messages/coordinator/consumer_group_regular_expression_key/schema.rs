@@ -20,20 +20,22 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_KEY: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "GroupId",
-                "group_id",
-                FieldType::String,
-                "Id of the consumer group.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "RegularExpression",
-                "regular_expression",
-                FieldType::String,
-                "Regular expression used in subscriptions of the group.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the consumer group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "RegularExpression",
+            rust_name: "regular_expression",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Regular expression used in subscriptions of the group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

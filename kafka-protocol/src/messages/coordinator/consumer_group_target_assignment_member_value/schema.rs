@@ -20,12 +20,13 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchem
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicPartitions",
-            "topic_partitions",
-            FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            "Partitions the member is to reach, grouped by topic.",
-        ),
+        FieldSchema {
+            name: "TopicPartitions",
+            rust_name: "topic_partitions",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+            doc: "Partitions the member is to reach, grouped by topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -36,18 +37,20 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicId",
-            "topic_id",
-            FieldType::Uuid,
-            "UUID that identifies the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions of this topic.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            doc: "UUID that identifies the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,20 +20,23 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSch
     min_size: 5,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "AssignmentEpoch",
-            "assignment_epoch",
-            FieldType::Int32,
-            "Group epoch for which the target assignment was computed.",
-        ),
-        FieldSchema::new(
-                "AssignmentTimestamp",
-                "assignment_timestamp",
-                FieldType::Int64,
-                "Wall-clock time the target assignment was computed, in ms since the epoch; 0 when not recorded.",
-            )
-            .tagged(0, Versions::since(0))
-            .ignorable(),
+        FieldSchema {
+            name: "AssignmentEpoch",
+            rust_name: "assignment_epoch",
+            ty: FieldType::Int32,
+            doc: "Group epoch for which the target assignment was computed.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AssignmentTimestamp",
+            rust_name: "assignment_timestamp",
+            ty: FieldType::Int64,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            ignorable: true,
+            doc: "Wall-clock time the target assignment was computed, in ms since the epoch; 0 when not recorded.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,8 +20,14 @@ static GROUP_METADATA_KEY: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("group", "group", FieldType::String, "Id of the classic group.")
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "group",
+            rust_name: "group",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the classic group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

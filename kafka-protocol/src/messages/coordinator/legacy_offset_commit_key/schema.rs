@@ -20,22 +20,30 @@ static LEGACY_OFFSET_COMMIT_KEY: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "group",
-                "group",
-                FieldType::String,
-                "Id of the group that committed the offset.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new("topic", "topic", FieldType::String, "Name of the topic.")
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "partition",
-                "partition",
-                FieldType::Int32,
-                "Zero-based index of the partition within its topic.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "group",
+            rust_name: "group",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the group that committed the offset.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "topic",
+            rust_name: "topic",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "partition",
+            rust_name: "partition",
+            ty: FieldType::Int32,
+            versions: Versions::new(0, 0),
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

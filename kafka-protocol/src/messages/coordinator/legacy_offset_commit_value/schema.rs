@@ -20,27 +20,30 @@ static LEGACY_OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "offset",
-                "offset",
-                FieldType::Int64,
-                "Committed offset, that of the next record to consume.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "metadata",
-                "metadata",
-                FieldType::String,
-                "Free text stored with the offset.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "commitTimestamp",
-                "commit_timestamp",
-                FieldType::Int64,
-                "Time of the commit, in ms since the epoch.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "offset",
+            rust_name: "offset",
+            ty: FieldType::Int64,
+            versions: Versions::new(0, 0),
+            doc: "Committed offset, that of the next record to consume.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "metadata",
+            rust_name: "metadata",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Free text stored with the offset.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "commitTimestamp",
+            rust_name: "commit_timestamp",
+            ty: FieldType::Int64,
+            versions: Versions::new(0, 0),
+            doc: "Time of the commit, in ms since the epoch.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

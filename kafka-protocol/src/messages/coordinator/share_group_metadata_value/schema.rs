@@ -20,18 +20,20 @@ static SHARE_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Epoch",
-            "epoch",
-            FieldType::Int32,
-            "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
-        ),
-        FieldSchema::new(
-            "MetadataHash",
-            "metadata_hash",
-            FieldType::Int64,
-            "Hash over the metadata of the subscribed topics, used to notice changes.",
-        ),
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MetadataHash",
+            rust_name: "metadata_hash",
+            ty: FieldType::Int64,
+            doc: "Hash over the metadata of the subscribed topics, used to notice changes.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,13 +20,14 @@ static SHARE_GROUP_STATE_PARTITION_METADATA_KEY: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "GroupId",
-                "group_id",
-                FieldType::String,
-                "Id of the share group.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the share group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

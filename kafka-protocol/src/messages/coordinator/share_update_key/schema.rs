@@ -20,27 +20,30 @@ static SHARE_UPDATE_KEY: StructSchema = StructSchema {
     min_size: 22,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "GroupId",
-                "group_id",
-                FieldType::String,
-                "Id of the share group.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic of the share partition.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "Partition",
-                "partition",
-                FieldType::Int32,
-                "Index of the partition within the topic.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the share group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::new(0, 0),
+            doc: "UUID of the topic of the share partition.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partition",
+            rust_name: "partition",
+            ty: FieldType::Int32,
+            versions: Versions::new(0, 0),
+            doc: "Index of the partition within the topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

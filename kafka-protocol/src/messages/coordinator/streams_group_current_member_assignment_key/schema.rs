@@ -20,20 +20,22 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: StructSchema = StructSchema 
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "GroupId",
-                "group_id",
-                FieldType::String,
-                "Id of the streams group.",
-            )
-            .versions(Versions::new(0, 0)),
-        FieldSchema::new(
-                "MemberId",
-                "member_id",
-                FieldType::String,
-                "Identifier of the group member.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the streams group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MemberId",
+            rust_name: "member_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Identifier of the group member.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

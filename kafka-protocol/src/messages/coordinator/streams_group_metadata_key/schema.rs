@@ -20,13 +20,14 @@ static STREAMS_GROUP_METADATA_KEY: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "GroupId",
-                "group_id",
-                FieldType::String,
-                "Id of the streams group.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Id of the streams group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

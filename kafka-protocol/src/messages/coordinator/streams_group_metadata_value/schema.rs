@@ -22,50 +22,60 @@ static STREAMS_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 4,
     fields: &[
-        FieldSchema::new(
-            "Epoch",
-            "epoch",
-            FieldType::Int32,
-            "Epoch of the group, raised when membership, topology or topic metadata change.",
-        ),
-        FieldSchema::new(
-            "MetadataHash",
-            "metadata_hash",
-            FieldType::Int64,
-            "Hash over the metadata of the topics in use, used to notice changes.",
-        ),
-        FieldSchema::new(
-                "ValidatedTopologyEpoch",
-                "validated_topology_epoch",
-                FieldType::Int32,
-                "Epoch of the topology that was last validated against the topics; -1 when none was.",
-            )
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "LastAssignmentConfigs",
-                "last_assignment_configs",
-                FieldType::Array(&FieldType::Struct(&LAST_ASSIGNMENT_CONFIG)),
-                "Assignment configurations used for the latest assignment; null when not recorded.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(1, Versions::since(0)),
-        FieldSchema::new(
-                "StoredDescriptionTopologyEpoch",
-                "stored_description_topology_epoch",
-                FieldType::Int32,
-                "Topology epoch whose processing graph is stored; -1 when none is, -2 when an interrupted store left it uncertain.",
-            )
-            .tagged(2, Versions::since(0))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "FailedDescriptionTopologyEpoch",
-                "failed_description_topology_epoch",
-                FieldType::Int32,
-                "Topology epoch whose processing graph could not be stored; -1 when there is none.",
-            )
-            .tagged(3, Versions::since(0))
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the group, raised when membership, topology or topic metadata change.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MetadataHash",
+            rust_name: "metadata_hash",
+            ty: FieldType::Int64,
+            doc: "Hash over the metadata of the topics in use, used to notice changes.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ValidatedTopologyEpoch",
+            rust_name: "validated_topology_epoch",
+            ty: FieldType::Int32,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Int(-1),
+            doc: "Epoch of the topology that was last validated against the topics; -1 when none was.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastAssignmentConfigs",
+            rust_name: "last_assignment_configs",
+            ty: FieldType::Array(&FieldType::Struct(&LAST_ASSIGNMENT_CONFIG)),
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(1),
+            doc: "Assignment configurations used for the latest assignment; null when not recorded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "StoredDescriptionTopologyEpoch",
+            rust_name: "stored_description_topology_epoch",
+            ty: FieldType::Int32,
+            tagged_versions: Versions::since(0),
+            tag: Some(2),
+            default: DefaultValue::Int(-1),
+            doc: "Topology epoch whose processing graph is stored; -1 when none is, -2 when an interrupted store left it uncertain.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "FailedDescriptionTopologyEpoch",
+            rust_name: "failed_description_topology_epoch",
+            ty: FieldType::Int32,
+            tagged_versions: Versions::since(0),
+            tag: Some(3),
+            default: DefaultValue::Int(-1),
+            doc: "Topology epoch whose processing graph could not be stored; -1 when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -76,18 +86,20 @@ static LAST_ASSIGNMENT_CONFIG: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Key",
-            "key",
-            FieldType::String,
-            "Name of the assignment configuration.",
-        ),
-        FieldSchema::new(
-            "Value",
-            "value",
-            FieldType::String,
-            "Value of the assignment configuration.",
-        ),
+        FieldSchema {
+            name: "Key",
+            rust_name: "key",
+            ty: FieldType::String,
+            doc: "Name of the assignment configuration.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::String,
+            doc: "Value of the assignment configuration.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

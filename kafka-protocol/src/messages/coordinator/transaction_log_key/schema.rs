@@ -20,13 +20,14 @@ static TRANSACTION_LOG_KEY: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TransactionalId",
-                "transactional_id",
-                FieldType::String,
-                "Transactional id the state belongs to.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "TransactionalId",
+            rust_name: "transactional_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 0),
+            doc: "Transactional id the state belongs to.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

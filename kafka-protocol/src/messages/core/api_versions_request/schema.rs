@@ -22,41 +22,45 @@ static API_VERSIONS_REQUEST: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ClientSoftwareName",
-                "client_software_name",
-                FieldType::String,
-                "Name of the client library, of letters, digits, dots and dashes, for broker metrics.",
-            )
-            .versions(Versions::since(3))
-            .ignorable(),
-        FieldSchema::new(
-                "ClientSoftwareVersion",
-                "client_software_version",
-                FieldType::String,
-                "Version of the client library, of letters, digits, dots and dashes.",
-            )
-            .versions(Versions::since(3))
-            .ignorable(),
-        FieldSchema::new(
-                "ClusterId",
-                "cluster_id",
-                FieldType::String,
-                "Cluster id the client expects at this address; null when it has no expectation.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "NodeId",
-                "node_id",
-                FieldType::Int32,
-                "Node id the client expects at this address; -1 when it has no expectation.",
-            )
-            .versions(Versions::since(5))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
+        FieldSchema {
+            name: "ClientSoftwareName",
+            rust_name: "client_software_name",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            ignorable: true,
+            doc: "Name of the client library, of letters, digits, dots and dashes, for broker metrics.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ClientSoftwareVersion",
+            rust_name: "client_software_version",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            ignorable: true,
+            doc: "Version of the client library, of letters, digits, dots and dashes.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ClusterId",
+            rust_name: "cluster_id",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Cluster id the client expects at this address; null when it has no expectation.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(5),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Node id the client expects at this address; -1 when it has no expectation.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

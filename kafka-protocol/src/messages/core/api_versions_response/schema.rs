@@ -22,63 +22,74 @@ static API_VERSIONS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 4,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "ApiKeys",
-            "api_keys",
-            FieldType::Array(&FieldType::Struct(&API_VERSION)),
-            "APIs the node accepts on this listener with their version ranges.",
-        ),
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "SupportedFeatures",
-                "supported_features",
-                FieldType::Array(&FieldType::Struct(&SUPPORTED_FEATURE_KEY)),
-                "Features the node can run with their level ranges.",
-            )
-            .versions(Versions::since(3))
-            .tagged(0, Versions::since(3))
-            .ignorable(),
-        FieldSchema::new(
-                "FinalizedFeaturesEpoch",
-                "finalized_features_epoch",
-                FieldType::Int64,
-                "Epoch of the finalized feature list, growing with every change; -1 when unknown.",
-            )
-            .versions(Versions::since(3))
-            .tagged(1, Versions::since(3))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "FinalizedFeatures",
-                "finalized_features",
-                FieldType::Array(&FieldType::Struct(&FINALIZED_FEATURE_KEY)),
-                "Features in force for the whole cluster, to be ignored while FinalizedFeaturesEpoch is -1.",
-            )
-            .versions(Versions::since(3))
-            .tagged(2, Versions::since(3))
-            .ignorable(),
-        FieldSchema::new(
-                "ZkMigrationReady",
-                "zk_migration_ready",
-                FieldType::Bool,
-                "true when the controller was ready for a migration from ZooKeeper; false in pure KRaft releases.",
-            )
-            .versions(Versions::since(3))
-            .tagged(3, Versions::since(3))
-            .ignorable(),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ApiKeys",
+            rust_name: "api_keys",
+            ty: FieldType::Array(&FieldType::Struct(&API_VERSION)),
+            doc: "APIs the node accepts on this listener with their version ranges.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "SupportedFeatures",
+            rust_name: "supported_features",
+            ty: FieldType::Array(&FieldType::Struct(&SUPPORTED_FEATURE_KEY)),
+            versions: Versions::since(3),
+            tagged_versions: Versions::since(3),
+            tag: Some(0),
+            ignorable: true,
+            doc: "Features the node can run with their level ranges.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "FinalizedFeaturesEpoch",
+            rust_name: "finalized_features_epoch",
+            ty: FieldType::Int64,
+            versions: Versions::since(3),
+            tagged_versions: Versions::since(3),
+            tag: Some(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Epoch of the finalized feature list, growing with every change; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "FinalizedFeatures",
+            rust_name: "finalized_features",
+            ty: FieldType::Array(&FieldType::Struct(&FINALIZED_FEATURE_KEY)),
+            versions: Versions::since(3),
+            tagged_versions: Versions::since(3),
+            tag: Some(2),
+            ignorable: true,
+            doc: "Features in force for the whole cluster, to be ignored while FinalizedFeaturesEpoch is -1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ZkMigrationReady",
+            rust_name: "zk_migration_ready",
+            ty: FieldType::Bool,
+            versions: Versions::since(3),
+            tagged_versions: Versions::since(3),
+            tag: Some(3),
+            ignorable: true,
+            doc: "true when the controller was ready for a migration from ZooKeeper; false in pure KRaft releases.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -89,25 +100,28 @@ static API_VERSION: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ApiKey",
-                "api_key",
-                FieldType::Int16,
-                "Numeric key of the API.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "MinVersion",
-            "min_version",
-            FieldType::Int16,
-            "Lowest supported version of the API, inclusive.",
-        ),
-        FieldSchema::new(
-            "MaxVersion",
-            "max_version",
-            FieldType::Int16,
-            "Highest supported version of the API, inclusive.",
-        ),
+        FieldSchema {
+            name: "ApiKey",
+            rust_name: "api_key",
+            ty: FieldType::Int16,
+            map_key: true,
+            doc: "Numeric key of the API.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MinVersion",
+            rust_name: "min_version",
+            ty: FieldType::Int16,
+            doc: "Lowest supported version of the API, inclusive.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MaxVersion",
+            rust_name: "max_version",
+            ty: FieldType::Int16,
+            doc: "Highest supported version of the API, inclusive.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -118,28 +132,31 @@ static SUPPORTED_FEATURE_KEY: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the supported feature.",
-            )
-            .versions(Versions::since(3))
-            .map_key(),
-        FieldSchema::new(
-                "MinVersion",
-                "min_version",
-                FieldType::Int16,
-                "Lowest feature level the node supports, inclusive.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "MaxVersion",
-                "max_version",
-                FieldType::Int16,
-                "Highest feature level the node supports, inclusive.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            map_key: true,
+            doc: "Name of the supported feature.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MinVersion",
+            rust_name: "min_version",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            doc: "Lowest feature level the node supports, inclusive.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MaxVersion",
+            rust_name: "max_version",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            doc: "Highest feature level the node supports, inclusive.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -150,28 +167,31 @@ static FINALIZED_FEATURE_KEY: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the finalized feature.",
-            )
-            .versions(Versions::since(3))
-            .map_key(),
-        FieldSchema::new(
-                "MaxVersionLevel",
-                "max_version_level",
-                FieldType::Int16,
-                "Highest finalized level of the feature, the one in use.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "MinVersionLevel",
-                "min_version_level",
-                FieldType::Int16,
-                "Lowest finalized level of the feature.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            map_key: true,
+            doc: "Name of the finalized feature.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MaxVersionLevel",
+            rust_name: "max_version_level",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            doc: "Highest finalized level of the feature, the one in use.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MinVersionLevel",
+            rust_name: "min_version_level",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            doc: "Lowest finalized level of the feature.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,27 +22,30 @@ static DESCRIBE_TOPIC_PARTITIONS_REQUEST: StructSchema = StructSchema {
     min_size: 7,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
-            "Topics to describe; empty describes all topics.",
-        ),
-        FieldSchema::new(
-                "ResponsePartitionLimit",
-                "response_partition_limit",
-                FieldType::Int32,
-                "Largest number of partitions to return in one response.",
-            )
-            .default(DefaultValue::Int(2000)),
-        FieldSchema::new(
-                "Cursor",
-                "cursor",
-                FieldType::Struct(&CURSOR),
-                "Position at which to start; null starts at the beginning.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
+            doc: "Topics to describe; empty describes all topics.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResponsePartitionLimit",
+            rust_name: "response_partition_limit",
+            ty: FieldType::Int32,
+            default: DefaultValue::Int(2000),
+            doc: "Largest number of partitions to return in one response.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Cursor",
+            rust_name: "cursor",
+            ty: FieldType::Struct(&CURSOR),
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Position at which to start; null starts at the beginning.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -53,12 +56,13 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Name",
-            "name",
-            FieldType::String,
-            "Name of the topic to describe.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the topic to describe.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -69,18 +73,20 @@ static CURSOR: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic at which to start.",
-        ),
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Index of the partition at which to start, inclusive.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic at which to start.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Index of the partition at which to start, inclusive.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,27 +20,30 @@ static FIND_COORDINATOR_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Key",
-                "key",
-                FieldType::String,
-                "Group id or transactional id to look up, up to version 3.",
-            )
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new(
-                "KeyType",
-                "key_type",
-                FieldType::Int8,
-                "Kind of key: 0 group, 1 transactional id, 2 share partition (group:topicId:partition).",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "CoordinatorKeys",
-                "coordinator_keys",
-                FieldType::Array(&FieldType::String),
-                "Keys to look up, all of the given KeyType, from version 4.",
-            )
-            .versions(Versions::since(4)),
+        FieldSchema {
+            name: "Key",
+            rust_name: "key",
+            ty: FieldType::String,
+            versions: Versions::new(0, 3),
+            doc: "Group id or transactional id to look up, up to version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "KeyType",
+            rust_name: "key_type",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "Kind of key: 0 group, 1 transactional id, 2 share partition (group:topicId:partition).",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CoordinatorKeys",
+            rust_name: "coordinator_keys",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::since(4),
+            doc: "Keys to look up, all of the given KeyType, from version 4.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

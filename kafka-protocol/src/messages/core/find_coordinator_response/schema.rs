@@ -20,58 +20,65 @@ static FIND_COORDINATOR_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Int16,
-                "Error code of the lookup, up to version 3; 0 (NONE) means success.",
-            )
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Detail of the error, up to version 3; null when there is none.",
-            )
-            .versions(Versions::new(1, 3))
-            .nullable(Versions::new(1, 3))
-            .ignorable(),
-        FieldSchema::new(
-                "NodeId",
-                "node_id",
-                FieldType::Int32,
-                "Broker id of the coordinator, up to version 3; -1 on error.",
-            )
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name of the coordinator, up to version 3.",
-            )
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new(
-                "Port",
-                "port",
-                FieldType::Int32,
-                "TCP port of the coordinator, up to version 3.",
-            )
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new(
-                "Coordinators",
-                "coordinators",
-                FieldType::Array(&FieldType::Struct(&COORDINATOR)),
-                "One result per requested key, from version 4.",
-            )
-            .versions(Versions::since(4)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            versions: Versions::new(0, 3),
+            doc: "Error code of the lookup, up to version 3; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::new(1, 3),
+            nullable_versions: Versions::new(1, 3),
+            ignorable: true,
+            doc: "Detail of the error, up to version 3; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::new(0, 3),
+            doc: "Broker id of the coordinator, up to version 3; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::new(0, 3),
+            doc: "Host name of the coordinator, up to version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Int32,
+            versions: Versions::new(0, 3),
+            doc: "TCP port of the coordinator, up to version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Coordinators",
+            rust_name: "coordinators",
+            ty: FieldType::Array(&FieldType::Struct(&COORDINATOR)),
+            versions: Versions::since(4),
+            doc: "One result per requested key, from version 4.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -82,50 +89,56 @@ static COORDINATOR: StructSchema = StructSchema {
     min_size: 14,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Key",
-                "key",
-                FieldType::String,
-                "Key of the request this result answers.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "NodeId",
-                "node_id",
-                FieldType::Int32,
-                "Broker id of the coordinator; -1 on error.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name of the coordinator; empty on error.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "Port",
-                "port",
-                FieldType::Int32,
-                "TCP port of the coordinator; -1 on error.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Int16,
-                "Error code for this key; 0 (NONE) means success.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(4))
-            .nullable(Versions::since(4))
-            .ignorable(),
+        FieldSchema {
+            name: "Key",
+            rust_name: "key",
+            ty: FieldType::String,
+            versions: Versions::since(4),
+            doc: "Key of the request this result answers.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(4),
+            doc: "Broker id of the coordinator; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(4),
+            doc: "Host name of the coordinator; empty on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Int32,
+            versions: Versions::since(4),
+            doc: "TCP port of the coordinator; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            versions: Versions::since(4),
+            doc: "Error code for this key; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(4),
+            nullable_versions: Versions::since(4),
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static GET_TELEMETRY_SUBSCRIPTIONS_REQUEST: StructSchema = StructSchema {
     min_size: 17,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ClientInstanceId",
-            "client_instance_id",
-            FieldType::Uuid,
-            "UUID of the client instance; all zero in the first request to have one assigned.",
-        ),
+        FieldSchema {
+            name: "ClientInstanceId",
+            rust_name: "client_instance_id",
+            ty: FieldType::Uuid,
+            doc: "UUID of the client instance; all zero in the first request to have one assigned.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,33 +22,37 @@ static LIST_OFFSETS_REQUEST: StructSchema = StructSchema {
     min_size: 7,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ReplicaId",
-            "replica_id",
-            FieldType::Int32,
-            "Broker id of the asking follower; -1 for a consumer.",
-        ),
-        FieldSchema::new(
-                "IsolationLevel",
-                "isolation_level",
-                FieldType::Int8,
-                "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
-            )
-            .versions(Versions::since(2)),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC)),
-            "Topics to look up.",
-        ),
-        FieldSchema::new(
-                "TimeoutMs",
-                "timeout_ms",
-                FieldType::Int32,
-                "Longest time in ms to wait for lookups that need remote storage.",
-            )
-            .versions(Versions::since(10))
-            .ignorable(),
+        FieldSchema {
+            name: "ReplicaId",
+            rust_name: "replica_id",
+            ty: FieldType::Int32,
+            doc: "Broker id of the asking follower; -1 for a consumer.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IsolationLevel",
+            rust_name: "isolation_level",
+            ty: FieldType::Int8,
+            versions: Versions::since(2),
+            doc: "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC)),
+            doc: "Topics to look up.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TimeoutMs",
+            rust_name: "timeout_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(10),
+            ignorable: true,
+            doc: "Longest time in ms to wait for lookups that need remote storage.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -59,13 +63,20 @@ static LIST_OFFSETS_TOPIC: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION)),
-            "Partitions to look up.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION)),
+            doc: "Partitions to look up.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -76,27 +87,30 @@ static LIST_OFFSETS_PARTITION: StructSchema = StructSchema {
     min_size: 12,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-                "CurrentLeaderEpoch",
-                "current_leader_epoch",
-                FieldType::Int32,
-                "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
-            )
-            .versions(Versions::since(4))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-            "Timestamp",
-            "timestamp",
-            FieldType::Int64,
-            "Time in ms, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest not uploaded.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentLeaderEpoch",
+            rust_name: "current_leader_epoch",
+            ty: FieldType::Int32,
+            versions: Versions::since(4),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Timestamp",
+            rust_name: "timestamp",
+            ty: FieldType::Int64,
+            doc: "Time in ms, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest not uploaded.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,35 +22,39 @@ static METADATA_REQUEST: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Topics",
-                "topics",
-                FieldType::Array(&FieldType::Struct(&METADATA_REQUEST_TOPIC)),
-                "Topics to describe; null means all topics, in version 0 an empty array does.",
-            )
-            .nullable(Versions::since(1)),
-        FieldSchema::new(
-                "AllowAutoTopicCreation",
-                "allow_auto_topic_creation",
-                FieldType::Bool,
-                "true lets the broker create missing topics when its settings permit it.",
-            )
-            .versions(Versions::since(4))
-            .default(DefaultValue::True),
-        FieldSchema::new(
-                "IncludeClusterAuthorizedOperations",
-                "include_cluster_authorized_operations",
-                FieldType::Bool,
-                "true asks for the operations the caller may perform on the cluster.",
-            )
-            .versions(Versions::new(8, 10)),
-        FieldSchema::new(
-                "IncludeTopicAuthorizedOperations",
-                "include_topic_authorized_operations",
-                FieldType::Bool,
-                "true asks for the operations the caller may perform on each topic.",
-            )
-            .versions(Versions::since(8)),
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&METADATA_REQUEST_TOPIC)),
+            nullable_versions: Versions::since(1),
+            doc: "Topics to describe; null means all topics, in version 0 an empty array does.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AllowAutoTopicCreation",
+            rust_name: "allow_auto_topic_creation",
+            ty: FieldType::Bool,
+            versions: Versions::since(4),
+            default: DefaultValue::True,
+            doc: "true lets the broker create missing topics when its settings permit it.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeClusterAuthorizedOperations",
+            rust_name: "include_cluster_authorized_operations",
+            ty: FieldType::Bool,
+            versions: Versions::new(8, 10),
+            doc: "true asks for the operations the caller may perform on the cluster.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeTopicAuthorizedOperations",
+            rust_name: "include_topic_authorized_operations",
+            ty: FieldType::Bool,
+            versions: Versions::since(8),
+            doc: "true asks for the operations the caller may perform on each topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -61,21 +65,23 @@ static METADATA_REQUEST_TOPIC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic; all zero when it is given by Name.",
-            )
-            .versions(Versions::since(10))
-            .ignorable(),
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic; null when it is given by TopicId.",
-            )
-            .nullable(Versions::since(10)),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(10),
+            ignorable: true,
+            doc: "UUID of the topic; all zero when it is given by Name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(10),
+            doc: "Name of the topic; null when it is given by TopicId.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,20 +22,22 @@ static OFFSET_FOR_LEADER_EPOCH_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC_RESULT)),
-            "Result per topic.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC_RESULT)),
+            doc: "Result per topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -46,14 +48,21 @@ static OFFSET_FOR_LEADER_TOPIC_RESULT: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&EPOCH_END_OFFSET)),
-            "Result per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Topic",
+            rust_name: "topic",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&EPOCH_END_OFFSET)),
+            doc: "Result per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -64,34 +73,38 @@ static EPOCH_END_OFFSET: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "Partition",
-            "partition",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-                "LeaderEpoch",
-                "leader_epoch",
-                FieldType::Int32,
-                "Largest epoch in the log that is not above the requested one; -1 when unknown.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "EndOffset",
-                "end_offset",
-                FieldType::Int64,
-                "End offset of that epoch, exclusive; -1 when unknown.",
-            )
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partition",
+            rust_name: "partition",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Largest epoch in the log that is not above the requested one; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "EndOffset",
+            rust_name: "end_offset",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "End offset of that epoch, exclusive; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

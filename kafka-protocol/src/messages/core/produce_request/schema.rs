@@ -22,33 +22,37 @@ static PRODUCE_REQUEST: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TransactionalId",
-                "transactional_id",
-                FieldType::String,
-                "Transactional id of the producer; null when the records are not transactional.",
-            )
-            .versions(Versions::since(3))
-            .nullable(Versions::since(3))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-            "Acks",
-            "acks",
-            FieldType::Int16,
-            "Acknowledgements to wait for: 0 none and no response, 1 the leader, -1 all in-sync replicas.",
-        ),
-        FieldSchema::new(
-            "TimeoutMs",
-            "timeout_ms",
-            FieldType::Int32,
-            "Longest time in ms to wait for the acknowledgements.",
-        ),
-        FieldSchema::new(
-            "TopicData",
-            "topic_data",
-            FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_DATA)),
-            "Records per topic.",
-        ),
+        FieldSchema {
+            name: "TransactionalId",
+            rust_name: "transactional_id",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            nullable_versions: Versions::since(3),
+            default: DefaultValue::Null,
+            doc: "Transactional id of the producer; null when the records are not transactional.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Acks",
+            rust_name: "acks",
+            ty: FieldType::Int16,
+            doc: "Acknowledgements to wait for: 0 none and no response, 1 the leader, -1 all in-sync replicas.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TimeoutMs",
+            rust_name: "timeout_ms",
+            ty: FieldType::Int32,
+            doc: "Longest time in ms to wait for the acknowledgements.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicData",
+            rust_name: "topic_data",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_DATA)),
+            doc: "Records per topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -59,30 +63,33 @@ static TOPIC_PRODUCE_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic, up to version 12.",
-            )
-            .versions(Versions::new(0, 12))
-            .ignorable()
-            .map_key(),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic, from version 13.",
-            )
-            .versions(Versions::since(13))
-            .ignorable()
-            .map_key(),
-        FieldSchema::new(
-            "PartitionData",
-            "partition_data",
-            FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_DATA)),
-            "Records per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::new(0, 12),
+            ignorable: true,
+            map_key: true,
+            doc: "Name of the topic, up to version 12.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(13),
+            ignorable: true,
+            map_key: true,
+            doc: "UUID of the topic, from version 13.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionData",
+            rust_name: "partition_data",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_DATA)),
+            doc: "Records per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -93,20 +100,22 @@ static PARTITION_PRODUCE_DATA: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Index",
-            "index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-                "Records",
-                "records",
-                FieldType::Records,
-                "Record batch to append.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "Index",
+            rust_name: "index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Records",
+            rust_name: "records",
+            ty: FieldType::Records,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Record batch to append.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

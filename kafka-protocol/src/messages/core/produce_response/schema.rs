@@ -22,28 +22,32 @@ static PRODUCE_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "Responses",
-            "responses",
-            FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_RESPONSE)),
-            "Outcome per topic.",
-        ),
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "NodeEndpoints",
-                "node_endpoints",
-                FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-                "Addresses of the leaders named in CurrentLeader.",
-            )
-            .versions(Versions::since(10))
-            .tagged(0, Versions::since(10)),
+        FieldSchema {
+            name: "Responses",
+            rust_name: "responses",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_RESPONSE)),
+            doc: "Outcome per topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NodeEndpoints",
+            rust_name: "node_endpoints",
+            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+            versions: Versions::since(10),
+            tagged_versions: Versions::since(10),
+            tag: Some(0),
+            doc: "Addresses of the leaders named in CurrentLeader.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -54,30 +58,33 @@ static TOPIC_PRODUCE_RESPONSE: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the topic, up to version 12.",
-            )
-            .versions(Versions::new(0, 12))
-            .ignorable()
-            .map_key(),
-        FieldSchema::new(
-                "TopicId",
-                "topic_id",
-                FieldType::Uuid,
-                "UUID of the topic, from version 13.",
-            )
-            .versions(Versions::since(13))
-            .ignorable()
-            .map_key(),
-        FieldSchema::new(
-            "PartitionResponses",
-            "partition_responses",
-            FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_RESPONSE)),
-            "Outcome per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            versions: Versions::new(0, 12),
+            ignorable: true,
+            map_key: true,
+            doc: "Name of the topic, up to version 12.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(13),
+            ignorable: true,
+            map_key: true,
+            doc: "UUID of the topic, from version 13.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionResponses",
+            rust_name: "partition_responses",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_RESPONSE)),
+            doc: "Outcome per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -88,68 +95,77 @@ static PARTITION_PRODUCE_RESPONSE: StructSchema = StructSchema {
     min_size: 22,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-            "Index",
-            "index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "BaseOffset",
-            "base_offset",
-            FieldType::Int64,
-            "Offset of the first appended record; -1 on error.",
-        ),
-        FieldSchema::new(
-                "LogAppendTimeMs",
-                "log_append_time_ms",
-                FieldType::Int64,
-                "Append time in ms since the epoch for log-append-time topics; -1 when the client's timestamps are kept.",
-            )
-            .versions(Versions::since(2))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "LogStartOffset",
-                "log_start_offset",
-                FieldType::Int64,
-                "First offset available in the partition; -1 when unknown.",
-            )
-            .versions(Versions::since(5))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new(
-                "RecordErrors",
-                "record_errors",
-                FieldType::Array(&FieldType::Struct(&BATCH_INDEX_AND_ERROR_MESSAGE)),
-                "Records that made the broker refuse the batch.",
-            )
-            .versions(Versions::since(8))
-            .ignorable(),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(8))
-            .nullable(Versions::since(8))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "CurrentLeader",
-                "current_leader",
-                FieldType::Struct(&LEADER_ID_AND_EPOCH),
-                "Current leader of the partition, sent when the receiver is not it.",
-            )
-            .versions(Versions::since(10))
-            .tagged(0, Versions::since(10)),
+        FieldSchema {
+            name: "Index",
+            rust_name: "index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BaseOffset",
+            rust_name: "base_offset",
+            ty: FieldType::Int64,
+            doc: "Offset of the first appended record; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LogAppendTimeMs",
+            rust_name: "log_append_time_ms",
+            ty: FieldType::Int64,
+            versions: Versions::since(2),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Append time in ms since the epoch for log-append-time topics; -1 when the client's timestamps are kept.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LogStartOffset",
+            rust_name: "log_start_offset",
+            ty: FieldType::Int64,
+            versions: Versions::since(5),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "First offset available in the partition; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "RecordErrors",
+            rust_name: "record_errors",
+            ty: FieldType::Array(&FieldType::Struct(&BATCH_INDEX_AND_ERROR_MESSAGE)),
+            versions: Versions::since(8),
+            ignorable: true,
+            doc: "Records that made the broker refuse the batch.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(8),
+            nullable_versions: Versions::since(8),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentLeader",
+            rust_name: "current_leader",
+            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
+            versions: Versions::since(10),
+            tagged_versions: Versions::since(10),
+            tag: Some(0),
+            doc: "Current leader of the partition, sent when the receiver is not it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -160,22 +176,24 @@ static BATCH_INDEX_AND_ERROR_MESSAGE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "BatchIndex",
-                "batch_index",
-                FieldType::Int32,
-                "Zero-based position in the batch of the refused record.",
-            )
-            .versions(Versions::since(8)),
-        FieldSchema::new(
-                "BatchIndexErrorMessage",
-                "batch_index_error_message",
-                FieldType::String,
-                "Why this record was refused; null when not stated.",
-            )
-            .versions(Versions::since(8))
-            .nullable(Versions::since(8))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "BatchIndex",
+            rust_name: "batch_index",
+            ty: FieldType::Int32,
+            versions: Versions::since(8),
+            doc: "Zero-based position in the batch of the refused record.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BatchIndexErrorMessage",
+            rust_name: "batch_index_error_message",
+            ty: FieldType::String,
+            versions: Versions::since(8),
+            nullable_versions: Versions::since(8),
+            default: DefaultValue::Null,
+            doc: "Why this record was refused; null when not stated.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -186,22 +204,24 @@ static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "LeaderId",
-                "leader_id",
-                FieldType::Int32,
-                "Node id of the current leader; -1 when unknown.",
-            )
-            .versions(Versions::since(10))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "LeaderEpoch",
-                "leader_epoch",
-                FieldType::Int32,
-                "Latest known leader epoch; -1 when unknown.",
-            )
-            .versions(Versions::since(10))
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(10),
+            default: DefaultValue::Int(-1),
+            doc: "Node id of the current leader; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderEpoch",
+            rust_name: "leader_epoch",
+            ty: FieldType::Int32,
+            versions: Versions::since(10),
+            default: DefaultValue::Int(-1),
+            doc: "Latest known leader epoch; -1 when unknown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -212,32 +232,41 @@ static NODE_ENDPOINT: StructSchema = StructSchema {
     min_size: 11,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "NodeId",
-                "node_id",
-                FieldType::Int32,
-                "Node id of the server the endpoint belongs to.",
-            )
-            .versions(Versions::since(10))
-            .map_key(),
-        FieldSchema::new(
-                "Host",
-                "host",
-                FieldType::String,
-                "Host name or address to connect to.",
-            )
-            .versions(Versions::since(10)),
-        FieldSchema::new("Port", "port", FieldType::Int32, "TCP port to connect to.")
-            .versions(Versions::since(10)),
-        FieldSchema::new(
-                "Rack",
-                "rack",
-                FieldType::String,
-                "Rack of the node; null when it has none.",
-            )
-            .versions(Versions::since(10))
-            .nullable(Versions::since(10))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "NodeId",
+            rust_name: "node_id",
+            ty: FieldType::Int32,
+            versions: Versions::since(10),
+            map_key: true,
+            doc: "Node id of the server the endpoint belongs to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Host",
+            rust_name: "host",
+            ty: FieldType::String,
+            versions: Versions::since(10),
+            doc: "Host name or address to connect to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Port",
+            rust_name: "port",
+            ty: FieldType::Int32,
+            versions: Versions::since(10),
+            doc: "TCP port to connect to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rack",
+            rust_name: "rack",
+            ty: FieldType::String,
+            versions: Versions::since(10),
+            nullable_versions: Versions::since(10),
+            default: DefaultValue::Null,
+            doc: "Rack of the node; null when it has none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

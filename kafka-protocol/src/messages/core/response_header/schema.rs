@@ -20,12 +20,13 @@ static RESPONSE_HEADER: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "CorrelationId",
-            "correlation_id",
-            FieldType::Int32,
-            "Correlation id of the request this response answers.",
-        ),
+        FieldSchema {
+            name: "CorrelationId",
+            rust_name: "correlation_id",
+            ty: FieldType::Int32,
+            doc: "Correlation id of the request this response answers.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static SASL_AUTHENTICATE_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "AuthBytes",
-            "auth_bytes",
-            FieldType::Bytes,
-            "Client's SASL token, in the format of the chosen mechanism.",
-        ),
+        FieldSchema {
+            name: "AuthBytes",
+            rust_name: "auth_bytes",
+            ty: FieldType::Bytes,
+            doc: "Client's SASL token, in the format of the chosen mechanism.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static SASL_HANDSHAKE_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Mechanism",
-            "mechanism",
-            FieldType::String,
-            "Name of the SASL mechanism the client wants, for example PLAIN or SCRAM-SHA-512.",
-        ),
+        FieldSchema {
+            name: "Mechanism",
+            rust_name: "mechanism",
+            ty: FieldType::String,
+            doc: "Name of the SASL mechanism the client wants, for example PLAIN or SCRAM-SHA-512.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

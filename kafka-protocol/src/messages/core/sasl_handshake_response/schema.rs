@@ -20,18 +20,20 @@ static SASL_HANDSHAKE_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "Mechanisms",
-            "mechanisms",
-            FieldType::Array(&FieldType::String),
-            "SASL mechanisms enabled on the broker's listener.",
-        ),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Mechanisms",
+            rust_name: "mechanisms",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "SASL mechanisms enabled on the broker's listener.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

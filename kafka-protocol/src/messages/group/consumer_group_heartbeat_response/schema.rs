@@ -22,54 +22,61 @@ static CONSUMER_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "MemberId",
-                "member_id",
-                FieldType::String,
-                "Member id to use in later heartbeats; null in an error response.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-            "MemberEpoch",
-            "member_epoch",
-            FieldType::Int32,
-            "Epoch the member must send in the next heartbeat.",
-        ),
-        FieldSchema::new(
-            "HeartbeatIntervalMs",
-            "heartbeat_interval_ms",
-            FieldType::Int32,
-            "Time in ms the member should wait between heartbeats.",
-        ),
-        FieldSchema::new(
-                "Assignment",
-                "assignment",
-                FieldType::Struct(&ASSIGNMENT),
-                "New assignment of the member; null when unchanged.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MemberId",
+            rust_name: "member_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Member id to use in later heartbeats; null in an error response.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MemberEpoch",
+            rust_name: "member_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch the member must send in the next heartbeat.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "HeartbeatIntervalMs",
+            rust_name: "heartbeat_interval_ms",
+            ty: FieldType::Int32,
+            doc: "Time in ms the member should wait between heartbeats.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Assignment",
+            rust_name: "assignment",
+            ty: FieldType::Struct(&ASSIGNMENT),
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "New assignment of the member; null when unchanged.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -80,12 +87,13 @@ static ASSIGNMENT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicPartitions",
-            "topic_partitions",
-            FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            "Partitions the member may own, grouped by topic.",
-        ),
+        FieldSchema {
+            name: "TopicPartitions",
+            rust_name: "topic_partitions",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+            doc: "Partitions the member may own, grouped by topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -96,18 +104,20 @@ static TOPIC_PARTITIONS: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicId",
-            "topic_id",
-            FieldType::Uuid,
-            "UUID that identifies the topic.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the assigned partitions.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            doc: "UUID that identifies the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the assigned partitions.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,20 +22,22 @@ static CONSUMER_PROTOCOL_ASSIGNMENT: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "AssignedPartitions",
-            "assigned_partitions",
-            FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            "Partitions the member is to consume, grouped by topic.",
-        ),
-        FieldSchema::new(
-                "UserData",
-                "user_data",
-                FieldType::Bytes,
-                "Opaque data from the partition assignor; null when there is none.",
-            )
-            .nullable(Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "AssignedPartitions",
+            rust_name: "assigned_partitions",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+            doc: "Partitions the member is to consume, grouped by topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "UserData",
+            rust_name: "user_data",
+            ty: FieldType::Bytes,
+            nullable_versions: Versions::since(0),
+            default: DefaultValue::Null,
+            doc: "Opaque data from the partition assignor; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -46,14 +48,21 @@ static TOPIC_PARTITION: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the assigned partitions.",
-        ),
+        FieldSchema {
+            name: "Topic",
+            rust_name: "topic",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the assigned partitions.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

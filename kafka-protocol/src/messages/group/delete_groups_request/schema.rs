@@ -20,12 +20,13 @@ static DELETE_GROUPS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupsNames",
-            "groups_names",
-            FieldType::Array(&FieldType::String),
-            "Ids of the groups to delete; a group with active members is refused.",
-        ),
+        FieldSchema {
+            name: "GroupsNames",
+            rust_name: "groups_names",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Ids of the groups to delete; a group with active members is refused.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,18 +22,20 @@ static DELETE_GROUPS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-            "Results",
-            "results",
-            FieldType::Array(&FieldType::Struct(&DELETABLE_GROUP_RESULT)),
-            "One result per group of the request.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Results",
+            rust_name: "results",
+            ty: FieldType::Array(&FieldType::Struct(&DELETABLE_GROUP_RESULT)),
+            doc: "One result per group of the request.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -44,24 +46,32 @@ static DELETABLE_GROUP_RESULT: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group.")
-            .map_key(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this group; 0 (NONE) means it was deleted.",
-        ),
-        FieldSchema::new(
-                "ErrorMessage",
-                "error_message",
-                FieldType::String,
-                "Human-readable error detail; null when there is none.",
-            )
-            .versions(Versions::since(3))
-            .nullable(Versions::since(3))
-            .default(DefaultValue::Null)
-            .ignorable(),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Id of the group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this group; 0 (NONE) means it was deleted.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorMessage",
+            rust_name: "error_message",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            nullable_versions: Versions::since(3),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Human-readable error detail; null when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,19 +20,21 @@ static DESCRIBE_GROUPS_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Groups",
-            "groups",
-            FieldType::Array(&FieldType::String),
-            "Ids of the groups to describe.",
-        ),
-        FieldSchema::new(
-                "IncludeAuthorizedOperations",
-                "include_authorized_operations",
-                FieldType::Bool,
-                "true asks for the operations the caller may perform on each group.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "Groups",
+            rust_name: "groups",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Ids of the groups to describe.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeAuthorizedOperations",
+            rust_name: "include_authorized_operations",
+            ty: FieldType::Bool,
+            versions: Versions::since(3),
+            doc: "true asks for the operations the caller may perform on each group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

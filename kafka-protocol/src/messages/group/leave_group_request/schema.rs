@@ -22,26 +22,29 @@ static LEAVE_GROUP_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupId",
-            "group_id",
-            FieldType::String,
-            "Id of the group to leave.",
-        ),
-        FieldSchema::new(
-                "MemberId",
-                "member_id",
-                FieldType::String,
-                "Id of the leaving member, up to version 2.",
-            )
-            .versions(Versions::new(0, 2)),
-        FieldSchema::new(
-                "Members",
-                "members",
-                FieldType::Array(&FieldType::Struct(&MEMBER_IDENTITY)),
-                "Members to remove, from version 3.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Id of the group to leave.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MemberId",
+            rust_name: "member_id",
+            ty: FieldType::String,
+            versions: Versions::new(0, 2),
+            doc: "Id of the leaving member, up to version 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Members",
+            rust_name: "members",
+            ty: FieldType::Array(&FieldType::Struct(&MEMBER_IDENTITY)),
+            versions: Versions::since(3),
+            doc: "Members to remove, from version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -52,32 +55,35 @@ static MEMBER_IDENTITY: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "MemberId",
-                "member_id",
-                FieldType::String,
-                "Id of the member to remove; empty when it is named by GroupInstanceId alone.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "GroupInstanceId",
-                "group_instance_id",
-                FieldType::String,
-                "Static membership id of the member to remove; null for a dynamic member.",
-            )
-            .versions(Versions::since(3))
-            .nullable(Versions::since(3))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "Reason",
-                "reason",
-                FieldType::String,
-                "Why the member leaves, for the broker log; null when not given.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .default(DefaultValue::Null)
-            .ignorable(),
+        FieldSchema {
+            name: "MemberId",
+            rust_name: "member_id",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            doc: "Id of the member to remove; empty when it is named by GroupInstanceId alone.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "GroupInstanceId",
+            rust_name: "group_instance_id",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            nullable_versions: Versions::since(3),
+            default: DefaultValue::Null,
+            doc: "Static membership id of the member to remove; null for a dynamic member.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Reason",
+            rust_name: "reason",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Why the member leaves, for the broker log; null when not given.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,27 +20,30 @@ static LEAVE_GROUP_RESPONSE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "Members",
-                "members",
-                FieldType::Array(&FieldType::Struct(&MEMBER_RESPONSE)),
-                "One result per member of the request, from version 3.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Members",
+            rust_name: "members",
+            ty: FieldType::Array(&FieldType::Struct(&MEMBER_RESPONSE)),
+            versions: Versions::since(3),
+            doc: "One result per member of the request, from version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -51,28 +54,31 @@ static MEMBER_RESPONSE: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "MemberId",
-                "member_id",
-                FieldType::String,
-                "Id of the member as given in the request.",
-            )
-            .versions(Versions::since(3)),
-        FieldSchema::new(
-                "GroupInstanceId",
-                "group_instance_id",
-                FieldType::String,
-                "Static membership id as given in the request; null for a dynamic member.",
-            )
-            .versions(Versions::since(3))
-            .nullable(Versions::since(3)),
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Int16,
-                "Error code for this member; 0 (NONE) means it was removed.",
-            )
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "MemberId",
+            rust_name: "member_id",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            doc: "Id of the member as given in the request.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "GroupInstanceId",
+            rust_name: "group_instance_id",
+            ty: FieldType::String,
+            versions: Versions::since(3),
+            nullable_versions: Versions::since(3),
+            doc: "Static membership id as given in the request; null for a dynamic member.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            doc: "Error code for this member; 0 (NONE) means it was removed.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,20 +20,22 @@ static LIST_GROUPS_REQUEST: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "StatesFilter",
-                "states_filter",
-                FieldType::Array(&FieldType::String),
-                "States to include, for example Stable or Empty; empty includes all.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "TypesFilter",
-                "types_filter",
-                FieldType::Array(&FieldType::String),
-                "Group types to include: classic, consumer, share or streams; empty includes all.",
-            )
-            .versions(Versions::since(5)),
+        FieldSchema {
+            name: "StatesFilter",
+            rust_name: "states_filter",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::since(4),
+            doc: "States to include, for example Stable or Empty; empty includes all.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TypesFilter",
+            rust_name: "types_filter",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::since(5),
+            doc: "Group types to include: classic, consumer, share or streams; empty includes all.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

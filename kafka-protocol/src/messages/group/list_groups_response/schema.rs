@@ -20,26 +20,29 @@ static LIST_GROUPS_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-            "Groups",
-            "groups",
-            FieldType::Array(&FieldType::Struct(&LISTED_GROUP)),
-            "Groups that pass the filters.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Groups",
+            rust_name: "groups",
+            ty: FieldType::Array(&FieldType::Struct(&LISTED_GROUP)),
+            doc: "Groups that pass the filters.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -50,29 +53,38 @@ static LISTED_GROUP: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
-        FieldSchema::new(
-            "ProtocolType",
-            "protocol_type",
-            FieldType::String,
-            "Protocol type of the group, for example consumer or share; empty when the group has none.",
-        ),
-        FieldSchema::new(
-                "GroupState",
-                "group_state",
-                FieldType::String,
-                "Name of the group's state.",
-            )
-            .versions(Versions::since(4))
-            .ignorable(),
-        FieldSchema::new(
-                "GroupType",
-                "group_type",
-                FieldType::String,
-                "Type of the group: classic, consumer, share or streams.",
-            )
-            .versions(Versions::since(5))
-            .ignorable(),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Id of the group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProtocolType",
+            rust_name: "protocol_type",
+            ty: FieldType::String,
+            doc: "Protocol type of the group, for example consumer or share; empty when the group has none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "GroupState",
+            rust_name: "group_state",
+            ty: FieldType::String,
+            versions: Versions::since(4),
+            ignorable: true,
+            doc: "Name of the group's state.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "GroupType",
+            rust_name: "group_type",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            ignorable: true,
+            doc: "Type of the group: classic, consumer, share or streams.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static OFFSET_DELETE_REQUEST: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupId",
-            "group_id",
-            FieldType::String,
-            "Id of the group whose offsets are deleted.",
-        ),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_TOPIC)),
-            "Topics with offsets to delete; topics the group is subscribed to are refused.",
-        ),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Id of the group whose offsets are deleted.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_TOPIC)),
+            doc: "Topics with offsets to delete; topics the group is subscribed to are refused.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -42,14 +44,21 @@ static OFFSET_DELETE_REQUEST_TOPIC: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_PARTITION)),
-            "Partitions whose committed offset is deleted.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_PARTITION)),
+            doc: "Partitions whose committed offset is deleted.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,12 +69,13 @@ static OFFSET_DELETE_REQUEST_PARTITION: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "PartitionIndex",
-            "partition_index",
-            FieldType::Int32,
-            "Zero-based index of the partition within its topic.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,25 +20,28 @@ static OFFSET_DELETE_RESPONSE: StructSchema = StructSchema {
     min_size: 10,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .ignorable(),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_TOPIC)),
-            "Outcome per topic.",
-        ),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_TOPIC)),
+            doc: "Outcome per topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -49,14 +52,21 @@ static OFFSET_DELETE_RESPONSE_TOPIC: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_PARTITION)),
-            "Outcome per partition of this topic.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_PARTITION)),
+            doc: "Outcome per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -67,19 +77,21 @@ static OFFSET_DELETE_RESPONSE_PARTITION: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "PartitionIndex",
-                "partition_index",
-                FieldType::Int32,
-                "Zero-based index of the partition within its topic.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            map_key: true,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,46 +22,51 @@ static SYNC_GROUP_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ProtocolType",
-                "protocol_type",
-                FieldType::String,
-                "Protocol type of the group; null on error.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "ProtocolName",
-                "protocol_name",
-                FieldType::String,
-                "Name of the selected protocol; null on error.",
-            )
-            .versions(Versions::since(5))
-            .nullable(Versions::since(5))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-            "Assignment",
-            "assignment",
-            FieldType::Bytes,
-            "Assignment the group leader made for the member, opaque to the broker.",
-        ),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProtocolType",
+            rust_name: "protocol_type",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Protocol type of the group; null on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProtocolName",
+            rust_name: "protocol_name",
+            ty: FieldType::String,
+            versions: Versions::since(5),
+            nullable_versions: Versions::since(5),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Name of the selected protocol; null on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Assignment",
+            rust_name: "assignment",
+            ty: FieldType::Bytes,
+            doc: "Assignment the group leader made for the member, opaque to the broker.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,15 +22,17 @@ static ABORT_TRANSACTION_RECORD: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-                "Reason",
-                "reason",
-                FieldType::String,
-                "Why the transaction is aborted; null when not stated.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "Reason",
+            rust_name: "reason",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "Why the transaction is aborted; null when not stated.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

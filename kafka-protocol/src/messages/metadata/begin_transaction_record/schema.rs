@@ -22,15 +22,17 @@ static BEGIN_TRANSACTION_RECORD: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Name of the transaction, for logs; null when it has none.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "Name of the transaction, for logs; null when it has none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

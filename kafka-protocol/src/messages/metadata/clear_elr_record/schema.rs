@@ -20,12 +20,13 @@ static CLEAR_ELR_RECORD: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic to clear; empty clears all topics.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic to clear; empty clears all topics.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

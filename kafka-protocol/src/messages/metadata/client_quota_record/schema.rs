@@ -20,30 +20,34 @@ static CLIENT_QUOTA_RECORD: StructSchema = StructSchema {
     min_size: 12,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Entity",
-            "entity",
-            FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            "Components that together identify the quota entity.",
-        ),
-        FieldSchema::new(
-            "Key",
-            "key",
-            FieldType::String,
-            "Name of the quota, for example producer_byte_rate.",
-        ),
-        FieldSchema::new(
-            "Value",
-            "value",
-            FieldType::Float64,
-            "Quota value, in the unit of the quota; unused when Remove is true.",
-        ),
-        FieldSchema::new(
-            "Remove",
-            "remove",
-            FieldType::Bool,
-            "true removes the quota, false sets it to Value.",
-        ),
+        FieldSchema {
+            name: "Entity",
+            rust_name: "entity",
+            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+            doc: "Components that together identify the quota entity.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Key",
+            rust_name: "key",
+            ty: FieldType::String,
+            doc: "Name of the quota, for example producer_byte_rate.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::Float64,
+            doc: "Quota value, in the unit of the quota; unused when Remove is true.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Remove",
+            rust_name: "remove",
+            ty: FieldType::Bool,
+            doc: "true removes the quota, false sets it to Value.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -54,19 +58,21 @@ static ENTITY_DATA: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "EntityType",
-            "entity_type",
-            FieldType::String,
-            "Kind of quota entity: user, client-id or ip.",
-        ),
-        FieldSchema::new(
-                "EntityName",
-                "entity_name",
-                FieldType::String,
-                "Name of the quota entity; null stands for the default entity of that type.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "EntityType",
+            rust_name: "entity_type",
+            ty: FieldType::String,
+            doc: "Kind of quota entity: user, client-id or ip.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "EntityName",
+            rust_name: "entity_name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Name of the quota entity; null stands for the default entity of that type.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

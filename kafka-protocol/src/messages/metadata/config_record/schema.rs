@@ -20,31 +20,35 @@ static CONFIG_RECORD: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ResourceType",
-            "resource_type",
-            FieldType::Int8,
-            "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-        ),
-        FieldSchema::new(
-            "ResourceName",
-            "resource_name",
-            FieldType::String,
-            "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
-        ),
-        FieldSchema::new(
-            "Name",
-            "name",
-            FieldType::String,
-            "Name of the configuration.",
-        ),
-        FieldSchema::new(
-                "Value",
-                "value",
-                FieldType::String,
-                "Value of the configuration; null removes it.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "ResourceType",
+            rust_name: "resource_type",
+            ty: FieldType::Int8,
+            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResourceName",
+            rust_name: "resource_name",
+            ty: FieldType::String,
+            doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the configuration.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Value of the configuration; null removes it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static FEATURE_LEVEL_RECORD: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Name",
-            "name",
-            FieldType::String,
-            "Name of the feature, for example metadata.version.",
-        ),
-        FieldSchema::new(
-            "FeatureLevel",
-            "feature_level",
-            FieldType::Int16,
-            "Finalized level of the feature; 0 removes it.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the feature, for example metadata.version.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "FeatureLevel",
+            rust_name: "feature_level",
+            ty: FieldType::Int16,
+            doc: "Finalized level of the feature; 0 removes it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

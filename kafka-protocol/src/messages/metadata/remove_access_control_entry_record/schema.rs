@@ -20,7 +20,13 @@ static REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     min_size: 17,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the ACL to remove."),
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Uuid,
+            doc: "UUID of the ACL to remove.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

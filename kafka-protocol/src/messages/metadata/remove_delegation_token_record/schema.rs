@@ -20,12 +20,13 @@ static REMOVE_DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TokenId",
-            "token_id",
-            FieldType::String,
-            "Identifier of the token to remove.",
-        ),
+        FieldSchema {
+            name: "TokenId",
+            rust_name: "token_id",
+            ty: FieldType::String,
+            doc: "Identifier of the token to remove.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static REMOVE_TOPIC_RECORD: StructSchema = StructSchema {
     min_size: 17,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicId",
-            "topic_id",
-            FieldType::Uuid,
-            "UUID of the topic to delete.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            doc: "UUID of the topic to delete.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,13 +20,20 @@ static REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
-        FieldSchema::new(
-            "Mechanism",
-            "mechanism",
-            FieldType::Int8,
-            "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the user.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Mechanism",
+            rust_name: "mechanism",
+            ty: FieldType::Int8,
+            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

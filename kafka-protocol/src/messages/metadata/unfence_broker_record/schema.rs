@@ -20,18 +20,20 @@ static UNFENCE_BROKER_RECORD: StructSchema = StructSchema {
     min_size: 13,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Id",
-            "id",
-            FieldType::Int32,
-            "Node id of the broker to unfence.",
-        ),
-        FieldSchema::new(
-            "Epoch",
-            "epoch",
-            FieldType::Int64,
-            "Registration epoch of the broker to unfence.",
-        ),
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Int32,
+            doc: "Node id of the broker to unfence.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int64,
+            doc: "Registration epoch of the broker to unfence.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

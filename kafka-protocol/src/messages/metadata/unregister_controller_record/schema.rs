@@ -20,12 +20,13 @@ static UNREGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ControllerId",
-            "controller_id",
-            FieldType::Int32,
-            "Node id of the controller to remove.",
-        ),
+        FieldSchema {
+            name: "ControllerId",
+            rust_name: "controller_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the controller to remove.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,12 +20,13 @@ static ZK_MIGRATION_STATE_RECORD: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ZkMigrationState",
-            "zk_migration_state",
-            FieldType::Int8,
-            "Numeric migration state; 0 means none, the cluster has always used KRaft.",
-        ),
+        FieldSchema {
+            name: "ZkMigrationState",
+            rust_name: "zk_migration_state",
+            ty: FieldType::Int8,
+            doc: "Numeric migration state; 0 means none, the cluster has always used KRaft.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

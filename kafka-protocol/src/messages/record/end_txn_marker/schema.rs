@@ -20,12 +20,13 @@ static END_TXN_MARKER: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "CoordinatorEpoch",
-            "coordinator_epoch",
-            FieldType::Int32,
-            "Epoch of the transaction coordinator that wrote the marker.",
-        ),
+        FieldSchema {
+            name: "CoordinatorEpoch",
+            rust_name: "coordinator_epoch",
+            ty: FieldType::Int32,
+            doc: "Epoch of the transaction coordinator that wrote the marker.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

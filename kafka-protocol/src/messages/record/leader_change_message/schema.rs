@@ -20,30 +20,34 @@ static LEADER_CHANGE_MESSAGE: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Version",
-            "version",
-            FieldType::Int16,
-            "Version of this record's format.",
-        ),
-        FieldSchema::new(
-            "LeaderId",
-            "leader_id",
-            FieldType::Int32,
-            "Node id of the new leader.",
-        ),
-        FieldSchema::new(
-            "Voters",
-            "voters",
-            FieldType::Array(&FieldType::Struct(&VOTER)),
-            "Voters of the quorum at the time of the election.",
-        ),
-        FieldSchema::new(
-            "GrantingVoters",
-            "granting_voters",
-            FieldType::Array(&FieldType::Struct(&VOTER)),
-            "Voters that voted for the leader, as far as it knows.",
-        ),
+        FieldSchema {
+            name: "Version",
+            rust_name: "version",
+            ty: FieldType::Int16,
+            doc: "Version of this record's format.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LeaderId",
+            rust_name: "leader_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the new leader.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Voters",
+            rust_name: "voters",
+            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
+            doc: "Voters of the quorum at the time of the election.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "GrantingVoters",
+            rust_name: "granting_voters",
+            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
+            doc: "Voters that voted for the leader, as far as it knows.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -54,19 +58,21 @@ static VOTER: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "VoterId",
-            "voter_id",
-            FieldType::Int32,
-            "Node id of the KRaft voter.",
-        ),
-        FieldSchema::new(
-                "VoterDirectoryId",
-                "voter_directory_id",
-                FieldType::Uuid,
-                "Metadata log directory UUID of the voter; all zero when unknown.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "VoterId",
+            rust_name: "voter_id",
+            ty: FieldType::Int32,
+            doc: "Node id of the KRaft voter.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "VoterDirectoryId",
+            rust_name: "voter_directory_id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            doc: "Metadata log directory UUID of the voter; all zero when unknown.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

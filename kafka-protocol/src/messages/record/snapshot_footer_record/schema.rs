@@ -20,12 +20,13 @@ static SNAPSHOT_FOOTER_RECORD: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Version",
-            "version",
-            FieldType::Int16,
-            "Version of this record's format.",
-        ),
+        FieldSchema {
+            name: "Version",
+            rust_name: "version",
+            ty: FieldType::Int16,
+            doc: "Version of this record's format.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static SNAPSHOT_HEADER_RECORD: StructSchema = StructSchema {
     min_size: 11,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Version",
-            "version",
-            FieldType::Int16,
-            "Version of this record's format.",
-        ),
-        FieldSchema::new(
-            "LastContainedLogTimestamp",
-            "last_contained_log_timestamp",
-            FieldType::Int64,
-            "When the newest log record covered by the snapshot was appended, in ms since the epoch.",
-        ),
+        FieldSchema {
+            name: "Version",
+            rust_name: "version",
+            ty: FieldType::Int16,
+            doc: "Version of this record's format.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastContainedLogTimestamp",
+            rust_name: "last_contained_log_timestamp",
+            ty: FieldType::Int64,
+            doc: "When the newest log record covered by the snapshot was appended, in ms since the epoch.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

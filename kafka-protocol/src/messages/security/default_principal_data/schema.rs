@@ -20,24 +20,27 @@ static DEFAULT_PRINCIPAL_DATA: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Type",
-            "type",
-            FieldType::String,
-            "Type of the principal, usually User.",
-        ),
-        FieldSchema::new(
-            "Name",
-            "name",
-            FieldType::String,
-            "Name of the principal within its type.",
-        ),
-        FieldSchema::new(
-            "TokenAuthenticated",
-            "token_authenticated",
-            FieldType::Bool,
-            "true when the client authenticated with a delegation token.",
-        ),
+        FieldSchema {
+            name: "Type",
+            rust_name: "type",
+            ty: FieldType::String,
+            doc: "Type of the principal, usually User.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the principal within its type.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TokenAuthenticated",
+            rust_name: "token_authenticated",
+            ty: FieldType::Bool,
+            doc: "true when the client authenticated with a delegation token.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

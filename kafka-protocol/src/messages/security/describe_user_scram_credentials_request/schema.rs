@@ -20,13 +20,14 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Users",
-                "users",
-                FieldType::Array(&FieldType::Struct(&USER_NAME)),
-                "Users to describe; null or empty describes all users.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "Users",
+            rust_name: "users",
+            ty: FieldType::Array(&FieldType::Struct(&USER_NAME)),
+            nullable_versions: Versions::since(0),
+            doc: "Users to describe; null or empty describes all users.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -36,6 +37,14 @@ static USER_NAME: StructSchema = StructSchema {
     doc: "Element of DescribeUserScramCredentialsRequest.Users.",
     min_size: 2,
     known_tags: 0,
-    fields: &[FieldSchema::new("Name", "name", FieldType::String, "Name of the user.")],
+    fields: &[
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "Name of the user.",
+            ..FieldSchema::PLAIN
+        },
+    ],
     retired: &[],
 };

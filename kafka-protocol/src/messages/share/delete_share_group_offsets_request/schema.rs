@@ -20,20 +20,22 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupId",
-            "group_id",
-            FieldType::String,
-            "Share group whose offsets are deleted; the group must have no active members.",
-        ),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Share group whose offsets are deleted; the group must have no active members.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(
                 &FieldType::Struct(&DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
             ),
-            "Topics whose offsets the group gives up.",
-        ),
+            doc: "Topics whose offsets the group gives up.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -44,12 +46,13 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic; all its partitions are affected.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic; all its partitions are affected.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static DELETE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupId",
-            "group_id",
-            FieldType::String,
-            "Share group whose state is deleted.",
-        ),
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&DELETE_STATE_DATA)),
-            "Topics with share partitions whose state is deleted.",
-        ),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Share group whose state is deleted.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&DELETE_STATE_DATA)),
+            doc: "Topics with share partitions whose state is deleted.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -42,18 +44,20 @@ static DELETE_STATE_DATA: StructSchema = StructSchema {
     min_size: 18,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicId",
-            "topic_id",
-            FieldType::Uuid,
-            "UUID of the topic the state belongs to.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            "Share partitions whose state is deleted.",
-        ),
+        FieldSchema {
+            name: "TopicId",
+            rust_name: "topic_id",
+            ty: FieldType::Uuid,
+            doc: "UUID of the topic the state belongs to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+            doc: "Share partitions whose state is deleted.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -64,12 +68,13 @@ static PARTITION_DATA: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Partition",
-            "partition",
-            FieldType::Int32,
-            "Index of the partition within the topic.",
-        ),
+        FieldSchema {
+            name: "Partition",
+            rust_name: "partition",
+            ty: FieldType::Int32,
+            doc: "Index of the partition within the topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,14 +20,15 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Groups",
-            "groups",
-            FieldType::Array(
+        FieldSchema {
+            name: "Groups",
+            rust_name: "groups",
+            ty: FieldType::Array(
                 &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP),
             ),
-            "Share groups to describe.",
-        ),
+            doc: "Share groups to describe.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -38,21 +39,23 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupId",
-            "group_id",
-            FieldType::String,
-            "Id of the share group.",
-        ),
-        FieldSchema::new(
-                "Topics",
-                "topics",
-                FieldType::Array(
-                    &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
-                ),
-                "Topics of interest; null returns every topic the group has offsets for.",
-            )
-            .nullable(Versions::since(0)),
+        FieldSchema {
+            name: "GroupId",
+            rust_name: "group_id",
+            ty: FieldType::String,
+            doc: "Id of the share group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(
+                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
+            ),
+            nullable_versions: Versions::since(0),
+            doc: "Topics of interest; null returns every topic the group has offsets for.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -63,18 +66,20 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TopicName",
-            "topic_name",
-            FieldType::String,
-            "Name of the topic of interest.",
-        ),
-        FieldSchema::new(
-            "Partitions",
-            "partitions",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions of interest.",
-        ),
+        FieldSchema {
+            name: "TopicName",
+            rust_name: "topic_name",
+            ty: FieldType::String,
+            doc: "Name of the topic of interest.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Partitions",
+            rust_name: "partitions",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions of interest.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,18 +20,20 @@ static SHARE_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupIds",
-            "group_ids",
-            FieldType::Array(&FieldType::String),
-            "Ids of the share groups to describe.",
-        ),
-        FieldSchema::new(
-            "IncludeAuthorizedOperations",
-            "include_authorized_operations",
-            FieldType::Bool,
-            "true asks for the operations the caller may perform on each share group.",
-        ),
+        FieldSchema {
+            name: "GroupIds",
+            rust_name: "group_ids",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Ids of the share groups to describe.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeAuthorizedOperations",
+            rust_name: "include_authorized_operations",
+            ty: FieldType::Bool,
+            doc: "true asks for the operations the caller may perform on each share group.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

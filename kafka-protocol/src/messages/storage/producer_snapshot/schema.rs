@@ -20,20 +20,22 @@ static PRODUCER_SNAPSHOT: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Crc",
-                "crc",
-                FieldType::Uint32,
-                "CRC-32C checksum of the file content that follows it.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "ProducerEntries",
-                "producer_entries",
-                FieldType::Array(&FieldType::Struct(&PRODUCER_ENTRY)),
-                "State of each producer.",
-            )
-            .versions(Versions::new(1, 1)),
+        FieldSchema {
+            name: "Crc",
+            rust_name: "crc",
+            ty: FieldType::Uint32,
+            versions: Versions::new(1, 1),
+            doc: "CRC-32C checksum of the file content that follows it.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProducerEntries",
+            rust_name: "producer_entries",
+            ty: FieldType::Array(&FieldType::Struct(&PRODUCER_ENTRY)),
+            versions: Versions::new(1, 1),
+            doc: "State of each producer.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -44,62 +46,70 @@ static PRODUCER_ENTRY: StructSchema = StructSchema {
     min_size: 46,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ProducerId",
-                "producer_id",
-                FieldType::Int64,
-                "Producer id the state belongs to.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "Epoch",
-                "epoch",
-                FieldType::Int16,
-                "Latest epoch seen for the producer id.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "LastSequence",
-                "last_sequence",
-                FieldType::Int32,
-                "Sequence number of the producer's last record; -1 when none.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "LastOffset",
-                "last_offset",
-                FieldType::Int64,
-                "Offset of the producer's last record; -1 when none.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "OffsetDelta",
-                "offset_delta",
-                FieldType::Int32,
-                "Difference between last and first offset of the producer's last batch.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "Timestamp",
-                "timestamp",
-                FieldType::Int64,
-                "Timestamp of the producer's last batch, in ms since the epoch; -1 when none.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "CoordinatorEpoch",
-                "coordinator_epoch",
-                FieldType::Int32,
-                "Epoch of the transaction coordinator that wrote the last marker; -1 when none.",
-            )
-            .versions(Versions::new(1, 1)),
-        FieldSchema::new(
-                "CurrentTxnFirstOffset",
-                "current_txn_first_offset",
-                FieldType::Int64,
-                "First offset of the producer's open transaction; -1 when none is open.",
-            )
-            .versions(Versions::new(1, 1)),
+        FieldSchema {
+            name: "ProducerId",
+            rust_name: "producer_id",
+            ty: FieldType::Int64,
+            versions: Versions::new(1, 1),
+            doc: "Producer id the state belongs to.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Epoch",
+            rust_name: "epoch",
+            ty: FieldType::Int16,
+            versions: Versions::new(1, 1),
+            doc: "Latest epoch seen for the producer id.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastSequence",
+            rust_name: "last_sequence",
+            ty: FieldType::Int32,
+            versions: Versions::new(1, 1),
+            doc: "Sequence number of the producer's last record; -1 when none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LastOffset",
+            rust_name: "last_offset",
+            ty: FieldType::Int64,
+            versions: Versions::new(1, 1),
+            doc: "Offset of the producer's last record; -1 when none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OffsetDelta",
+            rust_name: "offset_delta",
+            ty: FieldType::Int32,
+            versions: Versions::new(1, 1),
+            doc: "Difference between last and first offset of the producer's last batch.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Timestamp",
+            rust_name: "timestamp",
+            ty: FieldType::Int64,
+            versions: Versions::new(1, 1),
+            doc: "Timestamp of the producer's last batch, in ms since the epoch; -1 when none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CoordinatorEpoch",
+            rust_name: "coordinator_epoch",
+            ty: FieldType::Int32,
+            versions: Versions::new(1, 1),
+            doc: "Epoch of the transaction coordinator that wrote the last marker; -1 when none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "CurrentTxnFirstOffset",
+            rust_name: "current_txn_first_offset",
+            ty: FieldType::Int64,
+            versions: Versions::new(1, 1),
+            doc: "First offset of the producer's open transaction; -1 when none is open.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

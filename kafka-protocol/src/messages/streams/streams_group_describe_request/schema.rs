@@ -20,25 +20,28 @@ static STREAMS_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "GroupIds",
-            "group_ids",
-            FieldType::Array(&FieldType::String),
-            "Ids of the streams groups to describe.",
-        ),
-        FieldSchema::new(
-            "IncludeAuthorizedOperations",
-            "include_authorized_operations",
-            FieldType::Bool,
-            "true asks for the operations the caller may perform on each group.",
-        ),
-        FieldSchema::new(
-                "IncludeTopologyDescription",
-                "include_topology_description",
-                FieldType::Bool,
-                "true asks for the processing graph of each group too.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "GroupIds",
+            rust_name: "group_ids",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Ids of the streams groups to describe.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeAuthorizedOperations",
+            rust_name: "include_authorized_operations",
+            ty: FieldType::Bool,
+            doc: "true asks for the operations the caller may perform on each group.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "IncludeTopologyDescription",
+            rust_name: "include_topology_description",
+            ty: FieldType::Bool,
+            versions: Versions::since(1),
+            doc: "true asks for the processing graph of each group too.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -20,36 +20,40 @@ static ADD_PARTITIONS_TO_TXN_RESPONSE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ThrottleTimeMs",
-            "throttle_time_ms",
-            FieldType::Int32,
-            "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-        ),
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Int16,
-                "Error code for the whole request; 0 (NONE) means success.",
-            )
-            .versions(Versions::since(4))
-            .ignorable(),
-        FieldSchema::new(
-                "ResultsByTransaction",
-                "results_by_transaction",
-                FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_RESULT)),
-                "Outcome per transaction, from version 4.",
-            )
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "ResultsByTopicV3AndBelow",
-                "results_by_topic_v3_and_below",
-                FieldType::Array(
-                    &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
-                ),
-                "Outcome per topic, up to version 3.",
-            )
-            .versions(Versions::new(0, 3)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            versions: Versions::since(4),
+            ignorable: true,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResultsByTransaction",
+            rust_name: "results_by_transaction",
+            ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_RESULT)),
+            versions: Versions::since(4),
+            doc: "Outcome per transaction, from version 4.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResultsByTopicV3AndBelow",
+            rust_name: "results_by_topic_v3_and_below",
+            ty: FieldType::Array(
+                &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
+            ),
+            versions: Versions::new(0, 3),
+            doc: "Outcome per topic, up to version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,23 +64,25 @@ static ADD_PARTITIONS_TO_TXN_RESULT: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TransactionalId",
-                "transactional_id",
-                FieldType::String,
-                "Transactional id configured on the producer.",
-            )
-            .versions(Versions::since(4))
-            .map_key(),
-        FieldSchema::new(
-                "TopicResults",
-                "topic_results",
-                FieldType::Array(
-                    &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
-                ),
-                "Outcome per topic of this transaction.",
-            )
-            .versions(Versions::since(4)),
+        FieldSchema {
+            name: "TransactionalId",
+            rust_name: "transactional_id",
+            ty: FieldType::String,
+            versions: Versions::since(4),
+            map_key: true,
+            doc: "Transactional id configured on the producer.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TopicResults",
+            rust_name: "topic_results",
+            ty: FieldType::Array(
+                &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
+            ),
+            versions: Versions::since(4),
+            doc: "Outcome per topic of this transaction.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -87,16 +93,23 @@ static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "ResultsByPartition",
-            "results_by_partition",
-            FieldType::Array(
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ResultsByPartition",
+            rust_name: "results_by_partition",
+            ty: FieldType::Array(
                 &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_PARTITION_RESULT),
             ),
-            "Outcome per partition of this topic.",
-        ),
+            doc: "Outcome per partition of this topic.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -107,19 +120,21 @@ static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "PartitionIndex",
-                "partition_index",
-                FieldType::Int32,
-                "Zero-based index of the partition within its topic.",
-            )
-            .map_key(),
-        FieldSchema::new(
-            "PartitionErrorCode",
-            "partition_error_code",
-            FieldType::Int16,
-            "Error code for this partition; 0 (NONE) means success.",
-        ),
+        FieldSchema {
+            name: "PartitionIndex",
+            rust_name: "partition_index",
+            ty: FieldType::Int32,
+            map_key: true,
+            doc: "Zero-based index of the partition within its topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionErrorCode",
+            rust_name: "partition_error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for this partition; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

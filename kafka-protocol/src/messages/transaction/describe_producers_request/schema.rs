@@ -20,12 +20,13 @@ static DESCRIBE_PRODUCERS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Topics",
-            "topics",
-            FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
-            "Topics with the partitions to inspect.",
-        ),
+        FieldSchema {
+            name: "Topics",
+            rust_name: "topics",
+            ty: FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
+            doc: "Topics with the partitions to inspect.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -36,14 +37,21 @@ static TOPIC_REQUEST: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Name of the topic.")
-            .map_key(),
-        FieldSchema::new(
-            "PartitionIndexes",
-            "partition_indexes",
-            FieldType::Array(&FieldType::Int32),
-            "Indexes of the partitions to inspect.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            map_key: true,
+            doc: "Name of the topic.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartitionIndexes",
+            rust_name: "partition_indexes",
+            ty: FieldType::Array(&FieldType::Int32),
+            doc: "Indexes of the partitions to inspect.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

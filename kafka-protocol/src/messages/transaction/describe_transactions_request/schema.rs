@@ -20,12 +20,13 @@ static DESCRIBE_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "TransactionalIds",
-            "transactional_ids",
-            FieldType::Array(&FieldType::String),
-            "Transactional ids to describe; each must belong to the receiving coordinator.",
-        ),
+        FieldSchema {
+            name: "TransactionalIds",
+            rust_name: "transactional_ids",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Transactional ids to describe; each must belong to the receiving coordinator.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,49 +22,55 @@ static INIT_PRODUCER_ID_REQUEST: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TransactionalId",
-                "transactional_id",
-                FieldType::String,
-                "Transactional id of the producer; null for an idempotent producer without transactions.",
-            )
-            .nullable(Versions::since(0)),
-        FieldSchema::new(
-            "TransactionTimeoutMs",
-            "transaction_timeout_ms",
-            FieldType::Int32,
-            "Time in ms after which the coordinator aborts an open transaction; unused without TransactionalId.",
-        ),
-        FieldSchema::new(
-                "ProducerId",
-                "producer_id",
-                FieldType::Int64,
-                "Producer id the producer has now; -1 when it has none.",
-            )
-            .versions(Versions::since(3))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "ProducerEpoch",
-                "producer_epoch",
-                FieldType::Int16,
-                "Producer epoch the producer has now; -1 when it has none.",
-            )
-            .versions(Versions::since(3))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "Enable2Pc",
-                "enable2_pc",
-                FieldType::Bool,
-                "true declares that the producer takes part in externally coordinated two-phase commits.",
-            )
-            .versions(Versions::since(6)),
-        FieldSchema::new(
-                "KeepPreparedTxn",
-                "keep_prepared_txn",
-                FieldType::Bool,
-                "true leaves a prepared transaction of the transactional id open, false aborts it.",
-            )
-            .versions(Versions::since(6)),
+        FieldSchema {
+            name: "TransactionalId",
+            rust_name: "transactional_id",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            doc: "Transactional id of the producer; null for an idempotent producer without transactions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TransactionTimeoutMs",
+            rust_name: "transaction_timeout_ms",
+            ty: FieldType::Int32,
+            doc: "Time in ms after which the coordinator aborts an open transaction; unused without TransactionalId.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProducerId",
+            rust_name: "producer_id",
+            ty: FieldType::Int64,
+            versions: Versions::since(3),
+            default: DefaultValue::Int(-1),
+            doc: "Producer id the producer has now; -1 when it has none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProducerEpoch",
+            rust_name: "producer_epoch",
+            ty: FieldType::Int16,
+            versions: Versions::since(3),
+            default: DefaultValue::Int(-1),
+            doc: "Producer epoch the producer has now; -1 when it has none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Enable2Pc",
+            rust_name: "enable2_pc",
+            ty: FieldType::Bool,
+            versions: Versions::since(6),
+            doc: "true declares that the producer takes part in externally coordinated two-phase commits.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "KeepPreparedTxn",
+            rust_name: "keep_prepared_txn",
+            ty: FieldType::Bool,
+            versions: Versions::since(6),
+            doc: "true leaves a prepared transaction of the transactional id open, false aborts it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

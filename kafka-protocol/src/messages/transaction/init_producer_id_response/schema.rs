@@ -22,48 +22,54 @@ static INIT_PRODUCER_ID_RESPONSE: StructSchema = StructSchema {
     min_size: 16,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            )
-            .ignorable(),
-        FieldSchema::new(
-            "ErrorCode",
-            "error_code",
-            FieldType::Int16,
-            "Error code for the whole request; 0 (NONE) means success.",
-        ),
-        FieldSchema::new(
-                "ProducerId",
-                "producer_id",
-                FieldType::Int64,
-                "Producer id to use; -1 on error.",
-            )
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-            "ProducerEpoch",
-            "producer_epoch",
-            FieldType::Int16,
-            "Producer epoch to use with ProducerId.",
-        ),
-        FieldSchema::new(
-                "OngoingTxnProducerId",
-                "ongoing_txn_producer_id",
-                FieldType::Int64,
-                "Producer id of the transaction that was kept open; -1 when there is none.",
-            )
-            .versions(Versions::since(6))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "OngoingTxnProducerEpoch",
-                "ongoing_txn_producer_epoch",
-                FieldType::Int16,
-                "Producer epoch of the transaction that was kept open; -1 when there is none.",
-            )
-            .versions(Versions::since(6))
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            ignorable: true,
+            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int16,
+            doc: "Error code for the whole request; 0 (NONE) means success.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProducerId",
+            rust_name: "producer_id",
+            ty: FieldType::Int64,
+            default: DefaultValue::Int(-1),
+            doc: "Producer id to use; -1 on error.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ProducerEpoch",
+            rust_name: "producer_epoch",
+            ty: FieldType::Int16,
+            doc: "Producer epoch to use with ProducerId.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OngoingTxnProducerId",
+            rust_name: "ongoing_txn_producer_id",
+            ty: FieldType::Int64,
+            versions: Versions::since(6),
+            default: DefaultValue::Int(-1),
+            doc: "Producer id of the transaction that was kept open; -1 when there is none.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OngoingTxnProducerEpoch",
+            rust_name: "ongoing_txn_producer_epoch",
+            ty: FieldType::Int16,
+            versions: Versions::since(6),
+            default: DefaultValue::Int(-1),
+            doc: "Producer epoch of the transaction that was kept open; -1 when there is none.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,7 +22,13 @@ static PING_RESPONSE: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Nonce", "nonce", FieldType::Int32, "That of the request."),
+        FieldSchema {
+            name: "Nonce",
+            rust_name: "nonce",
+            ty: FieldType::Int32,
+            doc: "That of the request.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,12 +22,13 @@ static PING_REQUEST: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Nonce",
-            "nonce",
-            FieldType::Int32,
-            "Comes back in the response.",
-        ),
+        FieldSchema {
+            name: "Nonce",
+            rust_name: "nonce",
+            ty: FieldType::Int32,
+            doc: "Comes back in the response.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,14 +22,15 @@ static TOUCH_RESPONSE: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ThrottleTimeMs",
-                "throttle_time_ms",
-                FieldType::Int32,
-                "How long to wait.",
-            )
-            .versions(Versions::since(2))
-            .ignorable(),
+        FieldSchema {
+            name: "ThrottleTimeMs",
+            rust_name: "throttle_time_ms",
+            ty: FieldType::Int32,
+            versions: Versions::since(2),
+            ignorable: true,
+            doc: "How long to wait.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,281 +22,326 @@ static CLASHES: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Option",
-                "option",
-                FieldType::Struct(&OPTION),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Result",
-                "result",
-                FieldType::Struct(&RESULT),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Vec",
-                "vec",
-                FieldType::Struct(&VEC),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Some",
-                "some",
-                FieldType::Struct(&SOME),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "None",
-                "none",
-                FieldType::Struct(&NONE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Ok",
-                "ok",
-                FieldType::Struct(&OK),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Err",
-                "err",
-                FieldType::Struct(&ERR),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Self",
-                "self_",
-                FieldType::Struct(&SELF),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Default",
-                "default",
-                FieldType::Struct(&DEFAULT),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Clone",
-                "clone",
-                FieldType::Struct(&CLONE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Debug",
-                "debug",
-                FieldType::Struct(&DEBUG),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "PartialEq",
-                "partial_eq",
-                FieldType::Struct(&PARTIAL_EQ),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Codec",
-                "codec",
-                FieldType::Struct(&CODEC),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Reader",
-                "reader",
-                FieldType::Struct(&READER),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Writer",
-                "writer",
-                FieldType::Struct(&WRITER),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Sink",
-                "sink",
-                FieldType::Struct(&SINK),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Fault",
-                "fault",
-                FieldType::Struct(&FAULT),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Bytes",
-                "bytes",
-                FieldType::Struct(&BYTES),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Str",
-                "str",
-                FieldType::Struct(&STR),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Uuid",
-                "uuid",
-                FieldType::Struct(&UUID),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "SmallVec",
-                "small_vec",
-                FieldType::Struct(&SMALL_VEC),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "TaggedFields",
-                "tagged_fields",
-                FieldType::Struct(&TAGGED_FIELDS),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Message",
-                "message",
-                FieldType::Struct(&MESSAGE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "MessageSchema",
-                "message_schema",
-                FieldType::Struct(&MESSAGE_SCHEMA),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Versions",
-                "versions",
-                FieldType::Struct(&VERSIONS),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new("S", "s", FieldType::Struct(&S), "A struct of the same name.")
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Rpc",
-                "rpc",
-                FieldType::Struct(&RPC),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Request",
-                "request",
-                FieldType::Struct(&REQUEST),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Response",
-                "response",
-                FieldType::Struct(&RESPONSE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Struct(&ERROR_CODE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "AcknowledgeType",
-                "acknowledge_type",
-                FieldType::Struct(&ACKNOWLEDGE_TYPE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "String",
-                "string",
-                FieldType::Struct(&STRING),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Box",
-                "box",
-                FieldType::Struct(&BOX),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Iterator",
-                "iterator",
-                FieldType::Struct(&ITERATOR),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Copy",
-                "copy",
-                FieldType::Struct(&COPY),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Tags",
-                "tags",
-                FieldType::Struct(&TAGS),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "Schema",
-                "schema",
-                FieldType::Struct(&SCHEMA_STRUCT),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "FieldType",
-                "field_type",
-                FieldType::Struct(&FIELD_TYPE),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "I32",
-                "i32",
-                FieldType::Struct(&I32),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "F64",
-                "f64",
-                FieldType::Struct(&F64),
-                "A struct of the same name.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "Option",
+            rust_name: "option",
+            ty: FieldType::Struct(&OPTION),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Result",
+            rust_name: "result",
+            ty: FieldType::Struct(&RESULT),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Vec",
+            rust_name: "vec",
+            ty: FieldType::Struct(&VEC),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Some",
+            rust_name: "some",
+            ty: FieldType::Struct(&SOME),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "None",
+            rust_name: "none",
+            ty: FieldType::Struct(&NONE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Ok",
+            rust_name: "ok",
+            ty: FieldType::Struct(&OK),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Err",
+            rust_name: "err",
+            ty: FieldType::Struct(&ERR),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Self",
+            rust_name: "self_",
+            ty: FieldType::Struct(&SELF),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Default",
+            rust_name: "default",
+            ty: FieldType::Struct(&DEFAULT),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Clone",
+            rust_name: "clone",
+            ty: FieldType::Struct(&CLONE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Debug",
+            rust_name: "debug",
+            ty: FieldType::Struct(&DEBUG),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "PartialEq",
+            rust_name: "partial_eq",
+            ty: FieldType::Struct(&PARTIAL_EQ),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Codec",
+            rust_name: "codec",
+            ty: FieldType::Struct(&CODEC),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Reader",
+            rust_name: "reader",
+            ty: FieldType::Struct(&READER),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Writer",
+            rust_name: "writer",
+            ty: FieldType::Struct(&WRITER),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Sink",
+            rust_name: "sink",
+            ty: FieldType::Struct(&SINK),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Fault",
+            rust_name: "fault",
+            ty: FieldType::Struct(&FAULT),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Bytes",
+            rust_name: "bytes",
+            ty: FieldType::Struct(&BYTES),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Str",
+            rust_name: "str",
+            ty: FieldType::Struct(&STR),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Uuid",
+            rust_name: "uuid",
+            ty: FieldType::Struct(&UUID),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "SmallVec",
+            rust_name: "small_vec",
+            ty: FieldType::Struct(&SMALL_VEC),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "TaggedFields",
+            rust_name: "tagged_fields",
+            ty: FieldType::Struct(&TAGGED_FIELDS),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Message",
+            rust_name: "message",
+            ty: FieldType::Struct(&MESSAGE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MessageSchema",
+            rust_name: "message_schema",
+            ty: FieldType::Struct(&MESSAGE_SCHEMA),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Versions",
+            rust_name: "versions",
+            ty: FieldType::Struct(&VERSIONS),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "S",
+            rust_name: "s",
+            ty: FieldType::Struct(&S),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rpc",
+            rust_name: "rpc",
+            ty: FieldType::Struct(&RPC),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Request",
+            rust_name: "request",
+            ty: FieldType::Struct(&REQUEST),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Response",
+            rust_name: "response",
+            ty: FieldType::Struct(&RESPONSE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Struct(&ERROR_CODE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AcknowledgeType",
+            rust_name: "acknowledge_type",
+            ty: FieldType::Struct(&ACKNOWLEDGE_TYPE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "String",
+            rust_name: "string",
+            ty: FieldType::Struct(&STRING),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Box",
+            rust_name: "box",
+            ty: FieldType::Struct(&BOX),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Iterator",
+            rust_name: "iterator",
+            ty: FieldType::Struct(&ITERATOR),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Copy",
+            rust_name: "copy",
+            ty: FieldType::Struct(&COPY),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Tags",
+            rust_name: "tags",
+            ty: FieldType::Struct(&TAGS),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Schema",
+            rust_name: "schema",
+            ty: FieldType::Struct(&SCHEMA_STRUCT),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "FieldType",
+            rust_name: "field_type",
+            ty: FieldType::Struct(&FIELD_TYPE),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "I32",
+            rust_name: "i32",
+            ty: FieldType::Struct(&I32),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "F64",
+            rust_name: "f64",
+            ty: FieldType::Struct(&F64),
+            versions: Versions::since(1),
+            doc: "A struct of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -307,14 +352,15 @@ static OPTION: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Option",
-                "option",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Option",
+            rust_name: "option",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -325,14 +371,15 @@ static RESULT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Result",
-                "result",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Result",
+            rust_name: "result",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -343,9 +390,15 @@ static VEC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Vec", "vec", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Vec",
+            rust_name: "vec",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -356,9 +409,15 @@ static SOME: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Some", "some", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Some",
+            rust_name: "some",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -369,9 +428,15 @@ static NONE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("None", "none", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "None",
+            rust_name: "none",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -382,9 +447,15 @@ static OK: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Ok", "ok", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Ok",
+            rust_name: "ok",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -395,9 +466,15 @@ static ERR: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Err", "err", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Err",
+            rust_name: "err",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -408,9 +485,15 @@ static SELF: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Self", "self_", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Self",
+            rust_name: "self_",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -421,14 +504,15 @@ static DEFAULT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Default",
-                "default",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Default",
+            rust_name: "default",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -439,9 +523,15 @@ static CLONE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Clone", "clone", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Clone",
+            rust_name: "clone",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -452,9 +542,15 @@ static DEBUG: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Debug", "debug", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Debug",
+            rust_name: "debug",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -465,14 +561,15 @@ static PARTIAL_EQ: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "PartialEq",
-                "partial_eq",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "PartialEq",
+            rust_name: "partial_eq",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -483,9 +580,15 @@ static CODEC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Codec", "codec", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Codec",
+            rust_name: "codec",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -496,14 +599,15 @@ static READER: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Reader",
-                "reader",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Reader",
+            rust_name: "reader",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -514,14 +618,15 @@ static WRITER: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Writer",
-                "writer",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Writer",
+            rust_name: "writer",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -532,9 +637,15 @@ static SINK: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Sink", "sink", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Sink",
+            rust_name: "sink",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -545,9 +656,15 @@ static FAULT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Fault", "fault", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Fault",
+            rust_name: "fault",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -558,9 +675,15 @@ static BYTES: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Bytes", "bytes", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Bytes",
+            rust_name: "bytes",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -571,9 +694,15 @@ static STR: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Str", "str", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Str",
+            rust_name: "str",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -584,9 +713,15 @@ static UUID: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Uuid", "uuid", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Uuid",
+            rust_name: "uuid",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -597,14 +732,15 @@ static SMALL_VEC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "SmallVec",
-                "small_vec",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "SmallVec",
+            rust_name: "small_vec",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -615,14 +751,15 @@ static TAGGED_FIELDS: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "TaggedFields",
-                "tagged_fields",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "TaggedFields",
+            rust_name: "tagged_fields",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -633,14 +770,15 @@ static MESSAGE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Message",
-                "message",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Message",
+            rust_name: "message",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -651,14 +789,15 @@ static MESSAGE_SCHEMA: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "MessageSchema",
-                "message_schema",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "MessageSchema",
+            rust_name: "message_schema",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -669,14 +808,15 @@ static VERSIONS: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Versions",
-                "versions",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Versions",
+            rust_name: "versions",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -687,9 +827,15 @@ static S: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("S", "s", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "S",
+            rust_name: "s",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -700,9 +846,15 @@ static RPC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Rpc", "rpc", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Rpc",
+            rust_name: "rpc",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -713,14 +865,15 @@ static REQUEST: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Request",
-                "request",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Request",
+            rust_name: "request",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -731,14 +884,15 @@ static RESPONSE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Response",
-                "response",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Response",
+            rust_name: "response",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -749,14 +903,15 @@ static ERROR_CODE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "ErrorCode",
-                "error_code",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "ErrorCode",
+            rust_name: "error_code",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -767,14 +922,15 @@ static ACKNOWLEDGE_TYPE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "AcknowledgeType",
-                "acknowledge_type",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "AcknowledgeType",
+            rust_name: "acknowledge_type",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -785,14 +941,15 @@ static STRING: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "String",
-                "string",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "String",
+            rust_name: "string",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -803,9 +960,15 @@ static BOX: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Box", "box", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Box",
+            rust_name: "box",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -816,14 +979,15 @@ static ITERATOR: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Iterator",
-                "iterator",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Iterator",
+            rust_name: "iterator",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -834,9 +998,15 @@ static COPY: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Copy", "copy", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Copy",
+            rust_name: "copy",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -847,9 +1017,15 @@ static TAGS: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Tags", "tags", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Tags",
+            rust_name: "tags",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -860,14 +1036,15 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Schema",
-                "schema",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "Schema",
+            rust_name: "schema",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -878,14 +1055,15 @@ static FIELD_TYPE: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "FieldType",
-                "field_type",
-                FieldType::Int8,
-                "A number of the same name.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "FieldType",
+            rust_name: "field_type",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -896,9 +1074,15 @@ static I32: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("I32", "i32", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "I32",
+            rust_name: "i32",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -909,9 +1093,15 @@ static F64: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("F64", "f64", FieldType::Int8, "A number of the same name.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(1)),
+        FieldSchema {
+            name: "F64",
+            rust_name: "f64",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(1),
+            doc: "A number of the same name.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

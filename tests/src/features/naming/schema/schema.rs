@@ -22,13 +22,20 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Schema", "schema", FieldType::Struct(&KRAFT), "A struct."),
-        FieldSchema::new(
-            "SCHEMA2",
-            "schema2",
-            FieldType::Struct(&KRAFT_STRUCT),
-            "A struct whose name differs in case alone.",
-        ),
+        FieldSchema {
+            name: "Schema",
+            rust_name: "schema",
+            ty: FieldType::Struct(&KRAFT),
+            doc: "A struct.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "SCHEMA2",
+            rust_name: "schema2",
+            ty: FieldType::Struct(&KRAFT_STRUCT),
+            doc: "A struct whose name differs in case alone.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -39,7 +46,13 @@ static KRAFT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("KRaftVersion", "kraft_version", FieldType::Int8, "A number."),
+        FieldSchema {
+            name: "KRaftVersion",
+            rust_name: "kraft_version",
+            ty: FieldType::Int8,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -50,7 +63,13 @@ static KRAFT_STRUCT: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("V3AndBelow", "v3_and_below", FieldType::Int8, "A number."),
+        FieldSchema {
+            name: "V3AndBelow",
+            rust_name: "v3_and_below",
+            ty: FieldType::Int8,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

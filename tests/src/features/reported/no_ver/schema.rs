@@ -22,10 +22,17 @@ static NO_VER: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Aa", "aa", FieldType::Int8, "A number.")
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Aa",
+            rust_name: "aa",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            ignorable: true,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,8 +22,15 @@ static QTAG: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Aa", "aa", FieldType::Int8, "A number.")
-            .tagged(0, Versions::since(0)),
+        FieldSchema {
+            name: "Aa",
+            rust_name: "aa",
+            ty: FieldType::Int8,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

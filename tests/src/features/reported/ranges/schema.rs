@@ -22,15 +22,33 @@ static RANGES: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Aa", "aa", FieldType::Int8, "In version 2 alone.")
-            .versions(Versions::new(2, 2))
-            .ignorable(),
-        FieldSchema::new("Bb", "bb", FieldType::String, "Removed in version 2.")
-            .versions(Versions::new(0, 1))
-            .ignorable(),
-        FieldSchema::new("Cc", "cc", FieldType::String, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Aa",
+            rust_name: "aa",
+            ty: FieldType::Int8,
+            versions: Versions::new(2, 2),
+            ignorable: true,
+            doc: "In version 2 alone.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Bb",
+            rust_name: "bb",
+            ty: FieldType::String,
+            versions: Versions::new(0, 1),
+            ignorable: true,
+            doc: "Removed in version 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Cc",
+            rust_name: "cc",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

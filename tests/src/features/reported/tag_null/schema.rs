@@ -22,10 +22,17 @@ static TAG_NULL: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Ta", "ta", FieldType::Struct(&TAG_S), "A struct or null.")
-            .nullable(Versions::since(0))
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Null),
+        FieldSchema {
+            name: "Ta",
+            rust_name: "ta",
+            ty: FieldType::Struct(&TAG_S),
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "A struct or null.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -35,6 +42,14 @@ static TAG_S: StructSchema = StructSchema {
     doc: "Value of TagNull.Ta.",
     min_size: 2,
     known_tags: 0,
-    fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
+    fields: &[
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+    ],
     retired: &[],
 };

@@ -22,13 +22,14 @@ static URL_DOC: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Aa",
-                "aa",
-                FieldType::String,
-                "see https://a.b/c // not a comment",
-            )
-            .default(DefaultValue::String("http://x//y")),
+        FieldSchema {
+            name: "Aa",
+            rust_name: "aa",
+            ty: FieldType::String,
+            default: DefaultValue::String("http://x//y"),
+            doc: "see https://a.b/c // not a comment",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

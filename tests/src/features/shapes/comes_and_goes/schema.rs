@@ -22,58 +22,82 @@ static COMES_AND_GOES: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Always", "always", FieldType::Int8, "In every version."),
-        FieldSchema::new("Until2", "until2", FieldType::Int8, "Removed in version 3.")
-            .versions(Versions::new(0, 2))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "AlsoUntil2",
-                "also_until2",
-                FieldType::Int16,
-                "Removed with the one before it.",
-            )
-            .versions(Versions::new(1, 2))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "Between2And3",
-                "between2_and3",
-                FieldType::String,
-                "Added in version 2, removed in version 4.",
-            )
-            .versions(Versions::new(2, 3))
-            .default(DefaultValue::String("none")),
-        FieldSchema::new(
-                "Only3",
-                "only3",
-                FieldType::Array(&FieldType::Int8),
-                "In version 3 alone.",
-            )
-            .versions(Versions::new(3, 3)),
-        FieldSchema::new("Since4", "since4", FieldType::Uuid, "Added in version 4.")
-            .versions(Versions::since(4)),
-        FieldSchema::new(
-                "Not1",
-                "not1",
-                FieldType::Bool,
-                "Added in version 2; the range goes on behind the valid versions.",
-            )
-            .versions(Versions::new(2, 9)),
-        FieldSchema::new(
-                "Rows",
-                "rows",
-                FieldType::Array(&FieldType::Struct(&ROW)),
-                "Added in version 2.",
-            )
-            .versions(Versions::since(2)),
+        FieldSchema {
+            name: "Always",
+            rust_name: "always",
+            ty: FieldType::Int8,
+            doc: "In every version.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Until2",
+            rust_name: "until2",
+            ty: FieldType::Int8,
+            versions: Versions::new(0, 2),
+            default: DefaultValue::Int(-1),
+            doc: "Removed in version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "AlsoUntil2",
+            rust_name: "also_until2",
+            ty: FieldType::Int16,
+            versions: Versions::new(1, 2),
+            default: DefaultValue::Int(-1),
+            doc: "Removed with the one before it.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Between2And3",
+            rust_name: "between2_and3",
+            ty: FieldType::String,
+            versions: Versions::new(2, 3),
+            default: DefaultValue::String("none"),
+            doc: "Added in version 2, removed in version 4.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Only3",
+            rust_name: "only3",
+            ty: FieldType::Array(&FieldType::Int8),
+            versions: Versions::new(3, 3),
+            doc: "In version 3 alone.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Since4",
+            rust_name: "since4",
+            ty: FieldType::Uuid,
+            versions: Versions::since(4),
+            doc: "Added in version 4.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Not1",
+            rust_name: "not1",
+            ty: FieldType::Bool,
+            versions: Versions::new(2, 9),
+            doc: "Added in version 2; the range goes on behind the valid versions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rows",
+            rust_name: "rows",
+            ty: FieldType::Array(&FieldType::Struct(&ROW)),
+            versions: Versions::since(2),
+            doc: "Added in version 2.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[
-        FieldSchema::new(
-                "TooOld",
-                "too_old",
-                FieldType::Int64,
-                "In no valid version, so it is in no struct.",
-            )
-            .versions(Versions::new(0, 0)),
+        FieldSchema {
+            name: "TooOld",
+            rust_name: "too_old",
+            ty: FieldType::Int64,
+            versions: Versions::new(0, 0),
+            doc: "In no valid version, so it is in no struct.",
+            ..FieldSchema::PLAIN
+        },
     ],
 };
 
@@ -83,12 +107,30 @@ static ROW: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Until3", "until3", FieldType::Int8, "Removed in version 4.")
-            .versions(Versions::new(0, 3)),
-        FieldSchema::new("Only2", "only2", FieldType::Bytes, "In version 2 alone.")
-            .versions(Versions::new(2, 2)),
-        FieldSchema::new("Since3", "since3", FieldType::Int8, "Added in version 3.")
-            .versions(Versions::since(3)),
+        FieldSchema {
+            name: "Until3",
+            rust_name: "until3",
+            ty: FieldType::Int8,
+            versions: Versions::new(0, 3),
+            doc: "Removed in version 4.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Only2",
+            rust_name: "only2",
+            ty: FieldType::Bytes,
+            versions: Versions::new(2, 2),
+            doc: "In version 2 alone.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Since3",
+            rust_name: "since3",
+            ty: FieldType::Int8,
+            versions: Versions::since(3),
+            doc: "Added in version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

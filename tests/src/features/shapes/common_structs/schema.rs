@@ -22,39 +22,49 @@ static COMMON_STRUCTS: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("First", "first", FieldType::Struct(&POINT), "A point."),
-        FieldSchema::new(
-            "Others",
-            "others",
-            FieldType::Array(&FieldType::Struct(&POINT)),
-            "More of them.",
-        ),
-        FieldSchema::new(
-                "Box",
-                "box",
-                FieldType::Struct(&FRAME),
-                "Two points, added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "OldEnd",
-                "old_end",
-                FieldType::Struct(&END),
-                "In version 0 alone.",
-            )
-            .versions(Versions::new(0, 0))
-            .ignorable(),
-        FieldSchema::new(
-                "NewEnd",
-                "new_end",
-                FieldType::Struct(&END),
-                "Added in version 3.",
-            )
-            .versions(Versions::since(3))
-            .ignorable(),
+        FieldSchema {
+            name: "First",
+            rust_name: "first",
+            ty: FieldType::Struct(&POINT),
+            doc: "A point.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Others",
+            rust_name: "others",
+            ty: FieldType::Array(&FieldType::Struct(&POINT)),
+            doc: "More of them.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Box",
+            rust_name: "box",
+            ty: FieldType::Struct(&FRAME),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Two points, added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OldEnd",
+            rust_name: "old_end",
+            ty: FieldType::Struct(&END),
+            versions: Versions::new(0, 0),
+            ignorable: true,
+            doc: "In version 0 alone.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NewEnd",
+            rust_name: "new_end",
+            ty: FieldType::Struct(&END),
+            versions: Versions::since(3),
+            ignorable: true,
+            doc: "Added in version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -65,10 +75,22 @@ static POINT: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int8, "How far right."),
-        FieldSchema::new("Y", "y", FieldType::Int8, "How far down.")
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            doc: "How far right.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Y",
+            rust_name: "y",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "How far down.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -79,15 +101,22 @@ static FRAME: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("TopLeft", "top_left", FieldType::Struct(&POINT), "One corner.")
-            .versions(Versions::since(1)),
-        FieldSchema::new(
-                "BottomRight",
-                "bottom_right",
-                FieldType::Struct(&POINT),
-                "The corner across.",
-            )
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "TopLeft",
+            rust_name: "top_left",
+            ty: FieldType::Struct(&POINT),
+            versions: Versions::since(1),
+            doc: "One corner.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "BottomRight",
+            rust_name: "bottom_right",
+            ty: FieldType::Struct(&POINT),
+            versions: Versions::since(1),
+            doc: "The corner across.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -98,8 +127,14 @@ static END: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Code", "code", FieldType::Int16, "A number.")
-            .default(DefaultValue::Int(-1)),
+        FieldSchema {
+            name: "Code",
+            rust_name: "code",
+            ty: FieldType::Int16,
+            default: DefaultValue::Int(-1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,15 +22,24 @@ static FUTURE_TAGS: StructSchema = StructSchema {
     min_size: 7,
     known_tags: 2,
     fields: &[
-        FieldSchema::new("Number", "number", FieldType::Int32, "Will move in version 5.")
-            .tagged(0, Versions::since(5)),
-        FieldSchema::new(
-                "Inner",
-                "inner",
-                FieldType::Struct(&INNER),
-                "Will move in version 5, and may be null from then on.",
-            )
-            .tagged(1, Versions::since(5)),
+        FieldSchema {
+            name: "Number",
+            rust_name: "number",
+            ty: FieldType::Int32,
+            tagged_versions: Versions::since(5),
+            tag: Some(0),
+            doc: "Will move in version 5.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Inner",
+            rust_name: "inner",
+            ty: FieldType::Struct(&INNER),
+            tagged_versions: Versions::since(5),
+            tag: Some(1),
+            doc: "Will move in version 5, and may be null from then on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -40,6 +49,14 @@ static INNER: StructSchema = StructSchema {
     doc: "Value of FutureTags.Inner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[FieldSchema::new("X", "x", FieldType::Int8, "A number.")],
+    fields: &[
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+    ],
     retired: &[],
 };

@@ -22,18 +22,20 @@ static KEYED_ARRAYS: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "ByName",
-            "by_name",
-            FieldType::Array(&FieldType::Struct(&NAMED)),
-            "Elements by name.",
-        ),
-        FieldSchema::new(
-            "ByBoth",
-            "by_both",
-            FieldType::Array(&FieldType::Struct(&PAIRED)),
-            "Elements by id and number.",
-        ),
+        FieldSchema {
+            name: "ByName",
+            rust_name: "by_name",
+            ty: FieldType::Array(&FieldType::Struct(&NAMED)),
+            doc: "Elements by name.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "ByBoth",
+            rust_name: "by_both",
+            ty: FieldType::Array(&FieldType::Struct(&PAIRED)),
+            doc: "Elements by id and number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -44,10 +46,22 @@ static NAMED: StructSchema = StructSchema {
     min_size: 3,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "The key.")
-            .nullable(Versions::since(1))
-            .map_key(),
-        FieldSchema::new("Value", "value", FieldType::Int8, "The value."),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(1),
+            map_key: true,
+            doc: "The key.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Value",
+            rust_name: "value",
+            ty: FieldType::Int8,
+            doc: "The value.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -58,16 +72,24 @@ static PAIRED: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Id", "id", FieldType::Int16, "One part of the key.").map_key(),
-        FieldSchema::new(
-                "Number",
-                "number",
-                FieldType::Int8,
-                "The other part, added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .ignorable()
-            .map_key(),
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Int16,
+            map_key: true,
+            doc: "One part of the key.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Number",
+            rust_name: "number",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            ignorable: true,
+            map_key: true,
+            doc: "The other part, added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

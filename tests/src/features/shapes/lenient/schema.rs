@@ -22,127 +22,215 @@ static LENIENT: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
-        FieldSchema::new("Flag", "flag", FieldType::Bool, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Int8", "int8", FieldType::Int8, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Int16", "int16", FieldType::Int16, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Uint16", "uint16", FieldType::Uint16, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Int32", "int32", FieldType::Int32, "Added in version 1.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(-1))
-            .ignorable(),
-        FieldSchema::new("Uint32", "uint32", FieldType::Uint32, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Int64", "int64", FieldType::Int64, "Added in version 1.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(i64::MAX))
-            .ignorable(),
-        FieldSchema::new(
-                "Fraction",
-                "fraction",
-                FieldType::Float64,
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Float(0.5, "0.5"))
-            .ignorable(),
-        FieldSchema::new("Id", "id", FieldType::Uuid, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Text", "text", FieldType::String, "Added in version 1.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::String("x\"y"))
-            .ignorable(),
-        FieldSchema::new(
-                "NullText",
-                "null_text",
-                FieldType::String,
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new("Blob", "blob", FieldType::Bytes, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "NullBlob",
-                "null_blob",
-                FieldType::Bytes,
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new("Batches", "batches", FieldType::Records, "Added in version 1.")
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "Numbers",
-                "numbers",
-                FieldType::Array(&FieldType::Int32),
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "NullNumbers",
-                "null_numbers",
-                FieldType::Array(&FieldType::Int32),
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-                "Texts",
-                "texts",
-                FieldType::Array(&FieldType::String),
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "Inner",
-                "inner",
-                FieldType::Struct(&INNER),
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
-        FieldSchema::new(
-                "NullInner",
-                "null_inner",
-                FieldType::Struct(&NULL_INNER),
-                "Added in version 1.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(1))
-            .default(DefaultValue::Null)
-            .ignorable(),
-        FieldSchema::new(
-            "Rows",
-            "rows",
-            FieldType::Array(&FieldType::Struct(&ROW)),
-            "In both versions.",
-        ),
-        FieldSchema::new("Tagged", "tagged", FieldType::Int8, "Added in version 1.")
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Kept",
+            rust_name: "kept",
+            ty: FieldType::Int8,
+            doc: "In both versions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Flag",
+            rust_name: "flag",
+            ty: FieldType::Bool,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Int8",
+            rust_name: "int8",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Int16",
+            rust_name: "int16",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Uint16",
+            rust_name: "uint16",
+            ty: FieldType::Uint16,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Int32",
+            rust_name: "int32",
+            ty: FieldType::Int32,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(-1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Uint32",
+            rust_name: "uint32",
+            ty: FieldType::Uint32,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Int64",
+            rust_name: "int64",
+            ty: FieldType::Int64,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(i64::MAX),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Fraction",
+            rust_name: "fraction",
+            ty: FieldType::Float64,
+            versions: Versions::since(1),
+            default: DefaultValue::Float(0.5, "0.5"),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Uuid,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Text",
+            rust_name: "text",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            default: DefaultValue::String("x\"y"),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NullText",
+            rust_name: "null_text",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Blob",
+            rust_name: "blob",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NullBlob",
+            rust_name: "null_blob",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Batches",
+            rust_name: "batches",
+            ty: FieldType::Records,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Numbers",
+            rust_name: "numbers",
+            ty: FieldType::Array(&FieldType::Int32),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NullNumbers",
+            rust_name: "null_numbers",
+            ty: FieldType::Array(&FieldType::Int32),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Texts",
+            rust_name: "texts",
+            ty: FieldType::Array(&FieldType::String),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Inner",
+            rust_name: "inner",
+            ty: FieldType::Struct(&INNER),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NullInner",
+            rust_name: "null_inner",
+            ty: FieldType::Struct(&NULL_INNER),
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(1),
+            default: DefaultValue::Null,
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rows",
+            rust_name: "rows",
+            ty: FieldType::Array(&FieldType::Struct(&ROW)),
+            doc: "In both versions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Tagged",
+            rust_name: "tagged",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -153,9 +241,15 @@ static INNER: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int8, "A number.")
-            .versions(Versions::since(1))
-            .default(DefaultValue::Int(3)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            default: DefaultValue::Int(3),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -166,8 +260,14 @@ static NULL_INNER: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int8, "A number.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -178,10 +278,22 @@ static ROW: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
-        FieldSchema::new("Late", "late", FieldType::Int8, "Added in version 1.")
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Kept",
+            rust_name: "kept",
+            ty: FieldType::Int8,
+            doc: "In both versions.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Late",
+            rust_name: "late",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

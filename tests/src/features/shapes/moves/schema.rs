@@ -22,54 +22,77 @@ static MOVES: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 5,
     fields: &[
-        FieldSchema::new(
-            "Before",
-            "before",
-            FieldType::Int8,
-            "In front of those that move.",
-        ),
-        FieldSchema::new("Count", "count", FieldType::Int32, "Moves in version 2.")
-            .tagged(1, Versions::since(2))
-            .default(DefaultValue::Int(-1)),
-        FieldSchema::new(
-                "Name",
-                "name",
-                FieldType::String,
-                "Moves in version 2, and is never null from then on.",
-            )
-            .nullable(Versions::new(0, 1))
-            .tagged(0, Versions::since(2)),
-        FieldSchema::new(
-                "Late",
-                "late",
-                FieldType::Int16,
-                "Added in version 1, moves in version 3.",
-            )
-            .versions(Versions::since(1))
-            .tagged(2, Versions::since(3)),
-        FieldSchema::new(
-                "Inner",
-                "inner",
-                FieldType::Struct(&INNER),
-                "Moves in version 2, and may be null from then on.",
-            )
-            .nullable(Versions::since(2))
-            .tagged(3, Versions::since(2)),
-        FieldSchema::new(
-                "Tagged",
-                "tagged",
-                FieldType::Array(&FieldType::Int8),
-                "Added to the tag section in version 1.",
-            )
-            .versions(Versions::since(1))
-            .tagged(4, Versions::since(1)),
-        FieldSchema::new(
-            "Rows",
-            "rows",
-            FieldType::Array(&FieldType::Struct(&ROW)),
-            "Structs with fields that move.",
-        ),
-        FieldSchema::new("After", "after", FieldType::Int8, "Behind those that move."),
+        FieldSchema {
+            name: "Before",
+            rust_name: "before",
+            ty: FieldType::Int8,
+            doc: "In front of those that move.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Count",
+            rust_name: "count",
+            ty: FieldType::Int32,
+            tagged_versions: Versions::since(2),
+            tag: Some(1),
+            default: DefaultValue::Int(-1),
+            doc: "Moves in version 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::new(0, 1),
+            tagged_versions: Versions::since(2),
+            tag: Some(0),
+            doc: "Moves in version 2, and is never null from then on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Late",
+            rust_name: "late",
+            ty: FieldType::Int16,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(3),
+            tag: Some(2),
+            doc: "Added in version 1, moves in version 3.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Inner",
+            rust_name: "inner",
+            ty: FieldType::Struct(&INNER),
+            nullable_versions: Versions::since(2),
+            tagged_versions: Versions::since(2),
+            tag: Some(3),
+            doc: "Moves in version 2, and may be null from then on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Tagged",
+            rust_name: "tagged",
+            ty: FieldType::Array(&FieldType::Int8),
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(4),
+            doc: "Added to the tag section in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rows",
+            rust_name: "rows",
+            ty: FieldType::Array(&FieldType::Struct(&ROW)),
+            doc: "Structs with fields that move.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "After",
+            rust_name: "after",
+            ty: FieldType::Int8,
+            doc: "Behind those that move.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -80,8 +103,14 @@ static INNER: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int8, "A number.")
-            .default(DefaultValue::Int(5)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            default: DefaultValue::Int(5),
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -92,14 +121,16 @@ static ROW: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-                "Text",
-                "text",
-                FieldType::String,
-                "Moves in version 2, and is never null from then on.",
-            )
-            .nullable(Versions::new(0, 1))
-            .tagged(0, Versions::since(2)),
+        FieldSchema {
+            name: "Text",
+            rust_name: "text",
+            ty: FieldType::String,
+            nullable_versions: Versions::new(0, 1),
+            tagged_versions: Versions::since(2),
+            tag: Some(0),
+            doc: "Moves in version 2, and is never null from then on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

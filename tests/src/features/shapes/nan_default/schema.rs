@@ -22,23 +22,26 @@ static NAN_DEFAULT: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new(
-                "Ratio",
-                "ratio",
-                FieldType::Float64,
-                "Part of the votes that were cast; NaN before the count.",
-            )
-            .versions(Versions::since(1))
-            .default(DefaultValue::Float(f64::NAN, "NaN")),
-        FieldSchema::new(
-                "Margin",
-                "margin",
-                FieldType::Float64,
-                "Distance to the second; NaN before the count.",
-            )
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1))
-            .default(DefaultValue::Float(f64::NAN, "NaN")),
+        FieldSchema {
+            name: "Ratio",
+            rust_name: "ratio",
+            ty: FieldType::Float64,
+            versions: Versions::since(1),
+            default: DefaultValue::Float(f64::NAN, "NaN"),
+            doc: "Part of the votes that were cast; NaN before the count.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Margin",
+            rust_name: "margin",
+            ty: FieldType::Float64,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            default: DefaultValue::Float(f64::NAN, "NaN"),
+            doc: "Distance to the second; NaN before the count.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

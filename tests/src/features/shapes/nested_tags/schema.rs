@@ -22,8 +22,15 @@ static NESTED_TAGS: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Outer", "outer", FieldType::Struct(&OUTER), "A tagged struct.")
-            .tagged(0, Versions::since(0)),
+        FieldSchema {
+            name: "Outer",
+            rust_name: "outer",
+            ty: FieldType::Struct(&OUTER),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            doc: "A tagged struct.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -34,22 +41,26 @@ static OUTER: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 2,
     fields: &[
-        FieldSchema::new(
-                "Middle",
-                "middle",
-                FieldType::Struct(&MIDDLE),
-                "A tagged struct in it, or null.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "Leaves",
-                "leaves",
-                FieldType::Array(&FieldType::Struct(&LEAF)),
-                "Tagged structs in it.",
-            )
-            .tagged(1, Versions::since(0)),
+        FieldSchema {
+            name: "Middle",
+            rust_name: "middle",
+            ty: FieldType::Struct(&MIDDLE),
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::Null,
+            doc: "A tagged struct in it, or null.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Leaves",
+            rust_name: "leaves",
+            ty: FieldType::Array(&FieldType::Struct(&LEAF)),
+            tagged_versions: Versions::since(0),
+            tag: Some(1),
+            doc: "Tagged structs in it.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,10 +71,23 @@ static MIDDLE: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Leaf", "leaf", FieldType::Int8, "A tagged number in that.")
-            .tagged(0, Versions::since(0)),
-        FieldSchema::new("Late", "late", FieldType::Int8, "Added in version 1.")
-            .versions(Versions::since(1)),
+        FieldSchema {
+            name: "Leaf",
+            rust_name: "leaf",
+            ty: FieldType::Int8,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            doc: "A tagged number in that.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Late",
+            rust_name: "late",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -74,10 +98,23 @@ static LEAF: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "A text."),
-        FieldSchema::new("Late", "late", FieldType::String, "Added in version 1.")
-            .versions(Versions::since(1))
-            .tagged(0, Versions::since(1)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Late",
+            rust_name: "late",
+            ty: FieldType::String,
+            versions: Versions::since(1),
+            tagged_versions: Versions::since(1),
+            tag: Some(0),
+            doc: "Added in version 1.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,14 +22,21 @@ static NEVER_FLEXIBLE: StructSchema = StructSchema {
     min_size: 6,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "A text.")
-            .nullable(Versions::since(1)),
-        FieldSchema::new(
-            "Rows",
-            "rows",
-            FieldType::Array(&FieldType::Struct(&ROW)),
-            "Structs.",
-        ),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(1),
+            doc: "A text.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rows",
+            rust_name: "rows",
+            ty: FieldType::Array(&FieldType::Struct(&ROW)),
+            doc: "Structs.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -40,19 +47,21 @@ static ROW: StructSchema = StructSchema {
     min_size: 5,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Texts",
-            "texts",
-            FieldType::Array(&FieldType::String),
-            "Texts.",
-        ),
-        FieldSchema::new(
-                "Inner",
-                "inner",
-                FieldType::Struct(&INNER),
-                "A struct, or null from version 1 on.",
-            )
-            .nullable(Versions::since(1)),
+        FieldSchema {
+            name: "Texts",
+            rust_name: "texts",
+            ty: FieldType::Array(&FieldType::String),
+            doc: "Texts.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Inner",
+            rust_name: "inner",
+            ty: FieldType::Struct(&INNER),
+            nullable_versions: Versions::since(1),
+            doc: "A struct, or null from version 1 on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -62,6 +71,14 @@ static INNER: StructSchema = StructSchema {
     doc: "Value of Row.Inner.",
     min_size: 4,
     known_tags: 0,
-    fields: &[FieldSchema::new("Blob", "blob", FieldType::Bytes, "Bytes.")],
+    fields: &[
+        FieldSchema {
+            name: "Blob",
+            rust_name: "blob",
+            ty: FieldType::Bytes,
+            doc: "Bytes.",
+            ..FieldSchema::PLAIN
+        },
+    ],
     retired: &[],
 };

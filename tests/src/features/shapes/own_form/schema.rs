@@ -22,44 +22,61 @@ static OWN_FORM: StructSchema = StructSchema {
     min_size: 8,
     known_tags: 1,
     fields: &[
-        FieldSchema::new("Never", "never", FieldType::String, "Never compact.")
-            .flexible(Versions::NONE),
-        FieldSchema::new(
-                "NeverNull",
-                "never_null",
-                FieldType::String,
-                "Never compact; null from version 2 on.",
-            )
-            .nullable(Versions::since(2))
-            .flexible(Versions::NONE),
-        FieldSchema::new(
-                "Later",
-                "later",
-                FieldType::Bytes,
-                "Compact from version 2 on.",
-            )
-            .versions(Versions::since(1))
-            .flexible(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new(
-                "LaterNull",
-                "later_null",
-                FieldType::Bytes,
-                "Compact from version 2 on; null from version 3 on.",
-            )
-            .versions(Versions::since(1))
-            .nullable(Versions::since(3))
-            .flexible(Versions::since(2))
-            .ignorable(),
-        FieldSchema::new("Same", "same", FieldType::String, "Says what holds anyway."),
-        FieldSchema::new(
-                "Moved",
-                "moved",
-                FieldType::String,
-                "Compact from version 2 on; tagged from version 3 on.",
-            )
-            .tagged(0, Versions::since(3))
-            .flexible(Versions::since(2)),
+        FieldSchema {
+            name: "Never",
+            rust_name: "never",
+            ty: FieldType::String,
+            flexible_versions: Some(Versions::NONE),
+            doc: "Never compact.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NeverNull",
+            rust_name: "never_null",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(2),
+            flexible_versions: Some(Versions::NONE),
+            doc: "Never compact; null from version 2 on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Later",
+            rust_name: "later",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            flexible_versions: Some(Versions::since(2)),
+            ignorable: true,
+            doc: "Compact from version 2 on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LaterNull",
+            rust_name: "later_null",
+            ty: FieldType::Bytes,
+            versions: Versions::since(1),
+            nullable_versions: Versions::since(3),
+            flexible_versions: Some(Versions::since(2)),
+            ignorable: true,
+            doc: "Compact from version 2 on; null from version 3 on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Same",
+            rust_name: "same",
+            ty: FieldType::String,
+            doc: "Says what holds anyway.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Moved",
+            rust_name: "moved",
+            ty: FieldType::String,
+            tagged_versions: Versions::since(3),
+            tag: Some(0),
+            flexible_versions: Some(Versions::since(2)),
+            doc: "Compact from version 2 on; tagged from version 3 on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

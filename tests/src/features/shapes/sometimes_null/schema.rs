@@ -22,39 +22,55 @@ static SOMETIMES_NULL: StructSchema = StructSchema {
     min_size: 9,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Text", "text", FieldType::String, "Null in versions 1 and 2.")
-            .nullable(Versions::new(1, 2)),
-        FieldSchema::new("Blob", "blob", FieldType::Bytes, "Null from version 2 on.")
-            .nullable(Versions::since(2)),
-        FieldSchema::new(
-                "Batches",
-                "batches",
-                FieldType::Records,
-                "Null up to version 1.",
-            )
-            .nullable(Versions::new(0, 1))
-            .default(DefaultValue::Null),
-        FieldSchema::new(
-                "Numbers",
-                "numbers",
-                FieldType::Array(&FieldType::Int16),
-                "Null in version 2.",
-            )
-            .nullable(Versions::new(2, 2)),
-        FieldSchema::new(
-                "Inner",
-                "inner",
-                FieldType::Struct(&INNER),
-                "Null in versions 1 and 2.",
-            )
-            .nullable(Versions::new(1, 2)),
-        FieldSchema::new(
-                "Rows",
-                "rows",
-                FieldType::Array(&FieldType::Struct(&ROW)),
-                "Null in version 3.",
-            )
-            .nullable(Versions::since(3)),
+        FieldSchema {
+            name: "Text",
+            rust_name: "text",
+            ty: FieldType::String,
+            nullable_versions: Versions::new(1, 2),
+            doc: "Null in versions 1 and 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Blob",
+            rust_name: "blob",
+            ty: FieldType::Bytes,
+            nullable_versions: Versions::since(2),
+            doc: "Null from version 2 on.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Batches",
+            rust_name: "batches",
+            ty: FieldType::Records,
+            nullable_versions: Versions::new(0, 1),
+            default: DefaultValue::Null,
+            doc: "Null up to version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Numbers",
+            rust_name: "numbers",
+            ty: FieldType::Array(&FieldType::Int16),
+            nullable_versions: Versions::new(2, 2),
+            doc: "Null in version 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Inner",
+            rust_name: "inner",
+            ty: FieldType::Struct(&INNER),
+            nullable_versions: Versions::new(1, 2),
+            doc: "Null in versions 1 and 2.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Rows",
+            rust_name: "rows",
+            ty: FieldType::Array(&FieldType::Struct(&ROW)),
+            nullable_versions: Versions::since(3),
+            doc: "Null in version 3.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -65,14 +81,21 @@ static INNER: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("X", "x", FieldType::Int8, "A number."),
-        FieldSchema::new(
-                "Hollow",
-                "hollow",
-                FieldType::Struct(&HOLLOW),
-                "Null from version 3 on.",
-            )
-            .nullable(Versions::since(3)),
+        FieldSchema {
+            name: "X",
+            rust_name: "x",
+            ty: FieldType::Int8,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Hollow",
+            rust_name: "hollow",
+            ty: FieldType::Struct(&HOLLOW),
+            nullable_versions: Versions::since(3),
+            doc: "Null from version 3 on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -83,9 +106,15 @@ static HOLLOW: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Y", "y", FieldType::Int8, "A number.")
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Y",
+            rust_name: "y",
+            ty: FieldType::Int8,
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "A number.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -96,8 +125,14 @@ static ROW: StructSchema = StructSchema {
     min_size: 2,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Name", "name", FieldType::String, "Null from version 1 on.")
-            .nullable(Versions::since(1)),
+        FieldSchema {
+            name: "Name",
+            rust_name: "name",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(1),
+            doc: "Null from version 1 on.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,67 +22,107 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 10,
     fields: &[
-        FieldSchema::new("Bool", "bool", FieldType::Bool, "True.")
-            .tagged(0, Versions::since(0))
-            .default(DefaultValue::True),
-        FieldSchema::new(
-                "Uint32",
-                "uint32",
-                FieldType::Uint32,
-                "The highest, beyond 31 bits.",
-            )
-            .tagged(1, Versions::since(0))
-            .default(DefaultValue::Int(4294967295)),
-        FieldSchema::new("Int64", "int64", FieldType::Int64, "The lowest.")
-            .tagged(2, Versions::since(0))
-            .default(DefaultValue::Int(i64::MIN)),
-        FieldSchema::new(
-                "MinusZero",
-                "minus_zero",
-                FieldType::Float64,
-                "Zero from below.",
-            )
-            .tagged(3, Versions::since(0))
-            .default(DefaultValue::Float(-0.0, "-0.0")),
-        FieldSchema::new("NotANumber", "not_anumber", FieldType::Float64, "No number.")
-            .tagged(4, Versions::since(0))
-            .default(DefaultValue::Float(f64::NAN, "NaN")),
-        FieldSchema::new(
-                "Infinite",
-                "infinite",
-                FieldType::Float64,
-                "Beyond all numbers.",
-            )
-            .tagged(5, Versions::since(0))
-            .default(DefaultValue::Float(f64::INFINITY, "Infinity")),
-        FieldSchema::new("Id", "id", FieldType::Uuid, "An id.")
-            .tagged(6, Versions::since(0))
-            .default(DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec)),
-        FieldSchema::new(
-                "LongText",
-                "long_text",
-                FieldType::String,
-                "A text of more than 24 bytes.",
-            )
-            .tagged(7, Versions::since(0))
-            .default(DefaultValue::String("longer than what fits a string in place")),
-        FieldSchema::new(
-                "OddText",
-                "odd_text",
-                FieldType::String,
-                "A text with quotes, slashes, a backslash, backticks.",
-            )
-            .tagged(8, Versions::since(0))
-            .default(DefaultValue::String("say \"hi\" // to C:\\ and `é`")),
-        FieldSchema::new(
-                "NullableText",
-                "nullable_text",
-                FieldType::String,
-                "May be null, but is not unless said so.",
-            )
-            .nullable(Versions::since(0))
-            .tagged(9, Versions::since(0))
-            .default(DefaultValue::String("not null")),
+        FieldSchema {
+            name: "Bool",
+            rust_name: "bool",
+            ty: FieldType::Bool,
+            tagged_versions: Versions::since(0),
+            tag: Some(0),
+            default: DefaultValue::True,
+            doc: "True.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Uint32",
+            rust_name: "uint32",
+            ty: FieldType::Uint32,
+            tagged_versions: Versions::since(0),
+            tag: Some(1),
+            default: DefaultValue::Int(4294967295),
+            doc: "The highest, beyond 31 bits.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Int64",
+            rust_name: "int64",
+            ty: FieldType::Int64,
+            tagged_versions: Versions::since(0),
+            tag: Some(2),
+            default: DefaultValue::Int(i64::MIN),
+            doc: "The lowest.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "MinusZero",
+            rust_name: "minus_zero",
+            ty: FieldType::Float64,
+            tagged_versions: Versions::since(0),
+            tag: Some(3),
+            default: DefaultValue::Float(-0.0, "-0.0"),
+            doc: "Zero from below.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NotANumber",
+            rust_name: "not_anumber",
+            ty: FieldType::Float64,
+            tagged_versions: Versions::since(0),
+            tag: Some(4),
+            default: DefaultValue::Float(f64::NAN, "NaN"),
+            doc: "No number.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Infinite",
+            rust_name: "infinite",
+            ty: FieldType::Float64,
+            tagged_versions: Versions::since(0),
+            tag: Some(5),
+            default: DefaultValue::Float(f64::INFINITY, "Infinity"),
+            doc: "Beyond all numbers.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Id",
+            rust_name: "id",
+            ty: FieldType::Uuid,
+            tagged_versions: Versions::since(0),
+            tag: Some(6),
+            default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
+            doc: "An id.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "LongText",
+            rust_name: "long_text",
+            ty: FieldType::String,
+            tagged_versions: Versions::since(0),
+            tag: Some(7),
+            default: DefaultValue::String("longer than what fits a string in place"),
+            doc: "A text of more than 24 bytes.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "OddText",
+            rust_name: "odd_text",
+            ty: FieldType::String,
+            tagged_versions: Versions::since(0),
+            tag: Some(8),
+            default: DefaultValue::String("say \"hi\" // to C:\\ and `é`"),
+            doc: "A text with quotes, slashes, a backslash, backticks.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "NullableText",
+            rust_name: "nullable_text",
+            ty: FieldType::String,
+            nullable_versions: Versions::since(0),
+            tagged_versions: Versions::since(0),
+            tag: Some(9),
+            default: DefaultValue::String("not null"),
+            doc: "May be null, but is not unless said so.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,25 +22,28 @@ static VOIDS: StructSchema = StructSchema {
     min_size: 4,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-            "Marks",
-            "marks",
-            FieldType::Array(&FieldType::Struct(&MARK)),
-            "Elements without members.",
-        ),
-        FieldSchema::new(
-            "Sets",
-            "sets",
-            FieldType::Array(&FieldType::Struct(&SET)),
-            "Elements that have a member in version 1.",
-        ),
-        FieldSchema::new(
-                "Single",
-                "single",
-                FieldType::Struct(&SINGLE),
-                "One struct without members, or null.",
-            )
-            .nullable(Versions::since(1)),
+        FieldSchema {
+            name: "Marks",
+            rust_name: "marks",
+            ty: FieldType::Array(&FieldType::Struct(&MARK)),
+            doc: "Elements without members.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Sets",
+            rust_name: "sets",
+            ty: FieldType::Array(&FieldType::Struct(&SET)),
+            doc: "Elements that have a member in version 1.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Single",
+            rust_name: "single",
+            ty: FieldType::Struct(&SINGLE),
+            nullable_versions: Versions::since(1),
+            doc: "One struct without members, or null.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
@@ -60,14 +63,15 @@ static SET: StructSchema = StructSchema {
     min_size: 0,
     known_tags: 0,
     fields: &[
-        FieldSchema::new(
-                "Marks",
-                "marks",
-                FieldType::Array(&FieldType::Struct(&LATE)),
-                "More of them.",
-            )
-            .versions(Versions::since(1))
-            .ignorable(),
+        FieldSchema {
+            name: "Marks",
+            rust_name: "marks",
+            ty: FieldType::Array(&FieldType::Struct(&LATE)),
+            versions: Versions::since(1),
+            ignorable: true,
+            doc: "More of them.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };

@@ -22,17 +22,30 @@ static WIDE_VERSIONS: StructSchema = StructSchema {
     min_size: 1,
     known_tags: 0,
     fields: &[
-        FieldSchema::new("Early", "early", FieldType::String, "Removed in version 301.")
-            .versions(Versions::new(0, 300)),
-        FieldSchema::new(
-                "Middle",
-                "middle",
-                FieldType::Int8,
-                "Added in version 300, removed in the last one.",
-            )
-            .versions(Versions::new(300, 32765)),
-        FieldSchema::new("Last", "last", FieldType::Int8, "Added in the last one.")
-            .versions(Versions::since(32766)),
+        FieldSchema {
+            name: "Early",
+            rust_name: "early",
+            ty: FieldType::String,
+            versions: Versions::new(0, 300),
+            doc: "Removed in version 301.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Middle",
+            rust_name: "middle",
+            ty: FieldType::Int8,
+            versions: Versions::new(300, 32765),
+            doc: "Added in version 300, removed in the last one.",
+            ..FieldSchema::PLAIN
+        },
+        FieldSchema {
+            name: "Last",
+            rust_name: "last",
+            ty: FieldType::Int8,
+            versions: Versions::since(32766),
+            doc: "Added in the last one.",
+            ..FieldSchema::PLAIN
+        },
     ],
     retired: &[],
 };
