@@ -163,8 +163,8 @@ impl Connection {
     /// compared with what the broker offers. `ApiVersionsRequest` needs no negotiation before: the first one goes out
     /// in our highest version, later ones as [`negotiate`](Self::negotiate) says.
     ///
-    /// A `ProduceRequest` with `acks` = 0 has no response: use
-    /// [`send_without_response`](Self::send_without_response).
+    /// A request that [has no response](Request::has_response), which is a `ProduceRequest` with `acks` = 0, is not
+    /// waited for.
     ///
     /// # Errors
     ///
@@ -180,6 +180,9 @@ impl Connection {
     ) -> Result<i32, ConnectionError> {
         self.expect_room()?;
         let (correlation_id, version) = self.put(request, version, to)?;
+        if !request.has_response() {
+            return Ok(correlation_id);
+        }
         self.in_flight.push_back(InFlight {
             correlation_id,
             api_key: R::API_KEY,
@@ -637,14 +640,15 @@ pub enum Negotiation {
 ///
 /// # Errors
 ///
-/// - [`UnknownApi`](ConnectionError::UnknownApi): the header of an unknown API is not known either. A broker closes the
-///   connection; a proxy can still [forward](Connection::forward) the frame.
+/// - [`UnknownApi`](ConnectionError::UnknownApi): the header of an unknown API is not known either, nor that of one that
+///   Kafka has removed. A broker closes the connection; a proxy can still [forward](Connection::forward) the frame.
 /// - [`Frame`](ConnectionError::Frame): the header is not what it should be. `frame` is as it was.
 pub fn decode_request_header(frame: &mut Bytes) -> Result<RequestHeader, ConnectionError> {
     let Some((api_key, version)) = frame::peek_request(frame) else {
         return Err(FrameError::NoHeader { size: frame.len() }.into());
     };
-    let api = api_key.api().ok_or(ConnectionError::UnknownApi { api_key })?;
+    let known = api_key.api().filter(|api| !api.is_removed());
+    let api = known.ok_or(ConnectionError::UnknownApi { api_key })?;
     Ok(RequestHeader::decode_prefix(frame, api.request_header.of(version))?)
 }
 

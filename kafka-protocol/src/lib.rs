@@ -42,15 +42,15 @@
 //!
 //! | feature | on by default | messages |
 //! |---|---|---|
-//! | `core`, no feature | always | headers, ApiVersions, Metadata, Produce, Fetch, ListOffsets, FindCoordinator, SASL, telemetry |
+//! | `core`, no feature | always | headers, ApiVersions, Metadata, DescribeTopicPartitions, Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, FindCoordinator, SASL, telemetry |
 //! | `group` | yes | classic and consumer groups, offsets, the consumer protocol |
 //! | `share` | yes | share groups (KIP-932) with renew acknowledgements (KIP-1222), and their persisted state |
-//! | `streams` | yes | streams groups (KIP-1071) |
+//! | `streams` | yes | streams groups (KIP-1071), and UnregisterController |
 //! | `transaction` | yes | transactions and producers |
 //! | `admin` | yes | topics, partitions, configs, quotas, elections |
 //! | `security` | yes | ACLs, SCRAM credentials, delegation tokens, principals |
 //! | `cluster` | yes | between brokers and controllers: KRaft quorum, registration, heartbeats |
-//! | `record` | yes | control records and the markers of transactions |
+//! | `record` | yes | control records, markers of transactions, aborted transactions |
 //! | `coordinator` | | records of `__consumer_offsets`, `__share_group_state` and `__transaction_state` |
 //! | `metadata` | | records of `__cluster_metadata` |
 //! | `storage` | | records of tiered storage, snapshots of producer state |
@@ -59,7 +59,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key; compiles every message of the families that are on |
+//! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 

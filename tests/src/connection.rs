@@ -270,11 +270,20 @@ fn limits_hold() {
 }
 
 #[test]
+fn the_header_of_a_removed_api_is_not_known() {
+    // ControlledShutdown v0 had no client id in its header.
+    let mut frame = Bytes::from_static(b"\0\x07\0\0\0\0\0\x04\0\0\0\x01");
+    let error = decode_request_header(&mut frame).unwrap_err();
+    assert_eq!(error, ConnectionError::UnknownApi { api_key: ApiKey(7) });
+    assert_eq!(frame.len(), 12);
+}
+
+#[test]
 fn a_request_without_a_response_is_not_waited_for() {
     let mut connection = Connection::new(Config { max_in_flight: 1, ..Default::default() });
     let mut out = BytesMut::new();
     let request = ProduceRequest { acks: 0, ..Default::default() };
-    assert_eq!(connection.send_without_response(&request, Some(13), &mut out), Ok(0));
+    assert_eq!(connection.send(&request, Some(13), &mut out), Ok(0), "the request says so itself");
     assert_eq!(sent_header(&mut out).correlation_id, 0);
     assert_eq!(connection.send(&MetadataRequest::default(), Some(13), &mut out), Ok(1));
     assert_eq!(connection.send_without_response(&request, Some(13), &mut out), Ok(2));

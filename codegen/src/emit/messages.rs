@@ -28,10 +28,12 @@ pub(super) fn impls(family: &Family, message: &Message) -> Vec<TokenStream> {
         let key = types::signed(key.into());
         let headers =
             header_versions(message).map(|headers| quote!(const HEADER_VERSIONS: HeaderVersions = #headers;));
+        let has_response = has_response(message);
         impls.push(quote! {
             impl #role for #name {
                 const API_KEY: ApiKey = ApiKey(#key);
                 #headers
+                #has_response
             }
         });
     }
@@ -55,6 +57,19 @@ pub(super) fn partner_path(family: &Family, partner: &Partner) -> TokenStream {
     } else {
         quote!(super::super::#name)
     }
+}
+
+/// When a request is answered, if that is not always: a ProduceRequest whose sender wants no acknowledgement is not.
+fn has_response(message: &Message) -> Option<TokenStream> {
+    let is_produce = message.kind == Kind::Request && message.api_key == Some(0);
+    let acks = message.structs[0].fields.iter().find(|field| is_produce && field.name == "Acks")?;
+    let acks = ident(&acks.rust_name);
+    Some(quote! {
+        #[inline]
+        fn has_response(&self) -> bool {
+            self.#acks != 0
+        }
+    })
 }
 
 /// The headers of a message, if the general rule does not tell them.

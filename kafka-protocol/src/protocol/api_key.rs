@@ -87,11 +87,11 @@ pub struct Api {
     pub versions: Versions,
     /// Whether the last version is still being worked on. Such a version works, but brokers offer it only when told to.
     pub latest_version_unstable: bool,
-    /// The versions with compact lengths and tag sections.
+    /// The versions with compact lengths and tag sections. Of a removed API they are not known.
     pub flexible_versions: Versions,
-    /// The headers of requests.
+    /// The headers of requests. Of a removed API they are not known.
     pub request_header: HeaderVersions,
-    /// The headers of responses.
+    /// The headers of responses. Of a removed API they are not known.
     pub response_header: HeaderVersions,
     /// Who answers.
     pub listeners: &'static [Listener],

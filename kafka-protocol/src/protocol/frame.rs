@@ -149,6 +149,10 @@ pub fn decode_request<R: Request>(mut frame: Bytes) -> Result<(RequestHeader, R)
 
 /// Decodes the frame of a response to a request of `version`, as [`split`] gives it.
 ///
+/// A broker that lacks the version of an `ApiVersionsRequest` answers in version 0 (KIP-511): whoever expects that reads
+/// such a response in version 0 when it is none in `version`, as
+/// [`Connection::negotiate`](crate::connection::Connection::negotiate) does.
+///
 /// # Errors
 ///
 /// Header or body are not what they should be. Offsets in errors are those within the header or within the body.

@@ -178,6 +178,12 @@ pub trait Request: Message {
 
     /// The versions of the [`RequestHeader`](crate::messages::RequestHeader) in front of it.
     const HEADER_VERSIONS: HeaderVersions = HeaderVersions::of_request(Self::FLEXIBLE_VERSIONS);
+
+    /// Whether the broker answers: always, but for a `ProduceRequest` with `acks` = 0.
+    #[inline]
+    fn has_response(&self) -> bool {
+        true
+    }
 }
 
 /// A response of an API.

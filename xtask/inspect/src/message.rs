@@ -87,7 +87,8 @@ impl Message {
     }
 }
 
-/// Whether the dump explains all bytes, and these are a message.
+/// Whether the dump explains all bytes, and these are a message. The body of an API without a schema is shown, and not
+/// explained.
 pub(crate) fn is_whole(dump: &inspect::Dump) -> bool {
     let mut at = 0;
     let tiled = dump.lines().iter().all(|line| {
@@ -95,7 +96,8 @@ pub(crate) fn is_whole(dump: &inspect::Dump) -> bool {
         at = line.bytes.end;
         follows
     });
-    dump.error().is_none() && tiled && at == dump.bytes().len()
+    let is_known = dump.version().is_some();
+    dump.error().is_none() && is_known && tiled && at == dump.bytes().len()
 }
 
 fn find_api(text: &str) -> Result<&'static Api> {

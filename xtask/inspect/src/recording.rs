@@ -147,7 +147,14 @@ fn response(frame: &Frame, open: &mut HashMap<(i64, i32), Open>, out: &mut impl 
         (Some(schema), Some(version)) => inspect::response(&frame.bytes, schema, version),
         _ => {
             heading(frame, api, version, correlation, out)?;
-            writeln!(out, "\nerror: no request has its correlation id, so that its message is not known")?;
+            let why = match (&request, api) {
+                (Some(request), _) => {
+                    format!("it answers line {}, but the API has no schema", request.line)
+                }
+                (None, Some(_)) => "the API has no schema".to_owned(),
+                (None, None) => "no request has its correlation id".to_owned(),
+            };
+            writeln!(out, "\nerror: {why}, so that its {} bytes are not known", frame.bytes.len())?;
             return Ok(false);
         }
     };
@@ -260,6 +267,23 @@ mod tests {
         assert!(text.contains(heading), "{text}");
         // We do not know version 6 either.
         assert!(text.ends_with("error: 1 frame cannot be read to the end: line 1\n"), "{text}");
+    }
+
+    #[test]
+    fn a_conversation_of_an_unknown_api_is_not_explained() {
+        let (whole, text) = dumped(concat!(
+            r#"{"conn":1,"dir":">","hex":"03e7 0000 00000007 0001 61 aabb"}"#,
+            "\n",
+            r#"{"conn":1,"dir":"<","hex":"00000007 aabb"}"#,
+        ));
+        assert!(!whole);
+        for part in [
+            "aabb  its schema is not known\n",
+            "\nerror: it answers line 1, but the API has no schema, so that its 6 bytes are not known\n",
+            "error: 2 frames cannot be read to the end: lines 1 and 2\n",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Message for ProduceRequest {
 
 impl Request for ProduceRequest {
     const API_KEY: ApiKey = ApiKey(0);
+
+    #[inline]
+    fn has_response(&self) -> bool {
+        self.acks != 0
+    }
 }
 
 impl Rpc for ProduceRequest {
