@@ -107,15 +107,7 @@ fn read_step(message: &Message, strukt: &Struct, step: &Step<'_>) -> TokenStream
 /// Reads a field that is there.
 fn read_inline(strukt: &Struct, field: &Field) -> TokenStream {
     let place = place(field);
-    let [plain, nullable] = [false, true].map(|nullable| match (&field.ty, nullable) {
-        (Type::String, false) => quote!(string),
-        (Type::String, true) => quote!(nullable_string),
-        (Type::Bytes | Type::Records, false) => quote!(bytes),
-        (Type::Bytes | Type::Records, true) => quote!(nullable_bytes),
-        (Type::Array(_), false) => quote!(array),
-        (Type::Array(_), true) => quote!(nullable_array),
-        _ => quote!(nullable_struct),
-    });
+    let [plain, nullable] = verbs(&field.ty);
     let present = if field.is_option() { quote!(#place.get_or_insert_default()) } else { place.clone() };
     let plain = match &field.ty {
         Type::Struct(_) => quote!(#present.read(r)),
@@ -163,15 +155,7 @@ fn write_step(message: &Message, strukt: &Struct, step: &Step<'_>) -> TokenStrea
 /// Writes a field that is there.
 fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
     let place = place(field);
-    let [plain, nullable] = [false, true].map(|nullable| match (&field.ty, nullable) {
-        (Type::String, false) => quote!(string),
-        (Type::String, true) => quote!(nullable_string),
-        (Type::Bytes | Type::Records, false) => quote!(bytes),
-        (Type::Bytes | Type::Records, true) => quote!(nullable_bytes),
-        (Type::Array(_), false) => quote!(array),
-        (Type::Array(_), true) => quote!(nullable_array),
-        _ => quote!(nullable_struct),
-    });
+    let [plain, nullable] = verbs(&field.ty);
     let present = if field.is_option() { quote!(#place.as_ref().ok_or(Fault::Null)?) } else { place.clone() };
     let plain = match &field.ty {
         // A struct may have no bytes by which its absence would be found.
@@ -183,6 +167,17 @@ fn write_inline(strukt: &Struct, field: &Field) -> TokenStream {
     };
     let nullable = quote!(w.#nullable(&#place));
     alternatives(strukt, field, &quote!(w), plain, nullable)
+}
+
+/// What the cursors call a value that is never null, and one that may be; they have the same names for both directions.
+fn verbs(ty: &Type) -> [TokenStream; 2] {
+    match ty {
+        Type::String => [quote!(string), quote!(nullable_string)],
+        Type::Bytes | Type::Records => [quote!(bytes), quote!(nullable_bytes)],
+        Type::Array(_) => [quote!(array), quote!(nullable_array)],
+        // Values of other types read and write themselves when they are never null.
+        _ => [TokenStream::new(), quote!(nullable_struct)],
+    }
 }
 
 /// The statement that uses `plain` or `nullable`, whichever the version asks for, in the field's own form.
