@@ -96,7 +96,8 @@ fn definition(message: &Message, strukt: &Struct, names: &Statics, statics: &[St
     let Statics { strukt: name, fields } = names;
     let fields = if strukt.fields.is_empty() { quote!(FieldSchema::NONE) } else { quote!(&#fields) };
     let retired = strukt.retired.iter().map(|it| field(it, statics));
-    let retired = if strukt.retired.is_empty() { quote!(FieldSchema::NONE) } else { quote!(&[#(#retired),*]) };
+    let retired =
+        if strukt.retired.is_empty() { quote!(FieldSchema::NONE) } else { quote!(&[#(#retired),*]) };
     quote! {
         static #name: StructSchema = StructSchema {
             name: #kafka_name,

@@ -25,11 +25,13 @@ use crate::wire::{Bytes, Codec, Count, Fault, Reader, Sink, Writer};
 /// A message as a whole: what can be encoded and decoded by itself.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 ///
 /// let request = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
 /// let body = request.encode(2)?;
 /// assert_eq!(ShareFetchRequest::decode(body, 2)?, request);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Message: Codec + Clone + Debug + Default + PartialEq {
