@@ -50,22 +50,22 @@ impl Operation {
 }
 
 /// One operation of one codec on one workload.
-pub struct Case {
+pub struct Case<O = Operation> {
     /// The name of the workload.
     pub workload: &'static str,
     /// The name of the codec.
     pub codec: &'static str,
     /// What is run.
-    pub operation: Operation,
+    pub operation: O,
     run: Box<dyn FnMut(u64)>,
 }
 
-impl Case {
+impl<O> Case<O> {
     /// A case that calls `once`; dropping the result belongs to what is measured.
     pub fn new<R>(
         workload: &'static str,
         codec: &'static str,
-        operation: Operation,
+        operation: O,
         mut once: impl FnMut() -> R + 'static,
     ) -> Self {
         let run = Box::new(move |times| {
@@ -136,7 +136,7 @@ fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
 
 /// Samples every case once per round, in an order that is shuffled anew: when the machine slows down for a while,
 /// that hits all cases alike.
-pub fn time(cases: &mut [Case], rounds: usize, sample: Duration) -> Vec<Timing> {
+pub fn time<O>(cases: &mut [Case<O>], rounds: usize, sample: Duration) -> Vec<Timing> {
     let counts: Vec<u64> = cases.iter_mut().map(|case| case.calibrate(sample)).collect();
     let mut samples = vec![Vec::with_capacity(rounds); cases.len()];
     let mut order: Vec<usize> = (0..cases.len()).collect();
