@@ -84,7 +84,12 @@ fn check_memory(bytes: &Bytes, n: u64) {
     });
     // Buffers of the codecs, a buffer that grows beside the one it grows from, and the texts of errors.
     let allowed = 4 * LIMITS.max_size + 4 * bytes.len() + (1 << 18);
-    assert!(info.bytes_max as usize <= allowed, "{n}: {} bytes for {}: {bytes:02x?}", info.bytes_max, bytes.len());
+    assert!(
+        info.bytes_max as usize <= allowed,
+        "{n}: {} bytes for {}: {bytes:02x?}",
+        info.bytes_max,
+        bytes.len()
+    );
 }
 
 #[test]

@@ -86,8 +86,7 @@ fn ask<'a>(buffers: impl Iterator<Item = &'a Bytes>) -> Result<Vec<Json>> {
 
 fn check_tools() -> Result<()> {
     for (tool, argument) in TOOLS {
-        let started =
-            Command::new(tool).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let started = Command::new(tool).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if let Err(error) = started {
             bail!(
                 "Kafka's own reader needs a JDK of version 17 or later, Maven and unzip: `{tool}` does not start \
@@ -105,4 +104,35 @@ fn oracle() -> PathBuf {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod test {
+    use serde_json::json;
+
+    use super::{compare, random};
+    use crate::random::Random;
+
+    #[test]
+    fn whatever_kafka_sees_otherwise_is_told() {
+        let (stated, _) = random::buffer(&mut Random::new("verify", 0, 3)).expect("batches");
+        let said = json!({"batches": stated});
+        assert_eq!(compare(&stated, &said), Ok(()));
+
+        let mut other = said.clone();
+        other["batches"][0]["records"][0]["timestamp"] = 5.into();
+        let told = compare(&stated, &other).expect_err("another timestamp");
+        assert!(told.starts_with("Kafka, batch 0: records[0].timestamp is 5 instead of "), "{told}");
+
+        let mut fewer = said.clone();
+        fewer["batches"].as_array_mut().expect("batches").pop();
+        let n = stated.len();
+        let told = format!("Kafka reads {} batches instead of {n}", n - 1);
+        assert_eq!(compare(&stated, &fewer), Err(told));
+
+        let cut = json!({"batches": stated, "trailing": 7});
+        assert_eq!(compare(&stated, &cut), Err("Kafka leaves 7 bytes".to_owned()));
+        let refused = json!({"error": {"stage": "records"}});
+        assert_eq!(compare(&stated, &refused), Err(r#"Kafka: {"stage":"records"}"#.to_owned()));
+    }
 }
