@@ -58,7 +58,7 @@ pub use builder::{BatchBuilder, BuildError, NewRecord};
 pub use compression::Compression;
 pub use error::{ProduceRule, RecordsError, RecordsReason, Stage};
 pub use fields::RecordsField;
-pub use owned::{OwnedHeader, OwnedRecord};
+pub use owned::OwnedRecord;
 pub use produce::validate_for_produce;
 pub use read::{ReadOptions, RecordIter, Records};
 pub use record::{Header, Headers, HeadersIter, Record};
