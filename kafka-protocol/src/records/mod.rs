@@ -37,6 +37,8 @@
 //!
 //! Kafka has no limit for what a compressed batch inflates to. [`ReadOptions`] have two.
 
+#[cfg(feature = "share")]
+mod acquired;
 mod batch;
 mod batch_mut;
 mod builder;
