@@ -90,8 +90,9 @@ fn content(batch: &RecordBatch<'_>) -> Result<Result<Json, RecordsError>, String
 }
 
 fn is_same(one: &Record<'_>, other: &OwnedRecord) -> bool {
-    let headers = one.headers.iter().map(|header| (header.key, header.value));
-    (one.offset, one.timestamp) == (other.offset, other.timestamp)
-        && (one.key, one.value) == (other.key.as_deref(), other.value.as_deref())
-        && headers.eq(other.headers.iter().map(|header| (header.key.as_str(), header.value.as_deref())))
+    *one == other.as_record()
+        && (one.offset, one.timestamp) == (other.offset(), other.timestamp())
+        && (one.key, one.value) == (other.key(), other.value())
+        && (one.key, one.value) == (other.key_bytes().as_deref(), other.value_bytes().as_deref())
+        && one.headers == other.headers()
 }
