@@ -82,13 +82,13 @@ fn plain() -> Vec<Plain> {
     let one = |n| {
         let key = format!("key-{:06}", random.below(1_000_000));
         let mut value = format!(
-            r#"{{"id":"{:016x}","user":"user-{:05}","amount":{:08},"currency":"EUR","ok":{}}}"#,
+            r#"{{"id":"{:016x}","user":"user-{:05}","amount":{:08},"currency":"EUR","ok":{}}}  "#,
             random.draw(),
             random.below(100_000),
             random.below(100_000_000),
             random.below(2) == 0,
         );
-        value.extend(std::iter::repeat_n(' ', 90 - value.len()));
+        value.truncate(90);
         Plain { key: key.into(), value: value.into(), timestamp: TIME + n }
     };
     (0..1000).map(one).collect()

@@ -26,12 +26,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut table = table(&["batch", "operation", "who", "allocations", "goal", "met"], &[
-        "batch",
-        "operation",
-        "who",
-        "met",
-    ]);
+    let mut table = table(
+        &["batch", "operation", "who", "allocations", "goal", "met"],
+        &["batch", "operation", "who", "met"],
+    );
     let mut goals = (0, 0);
     for case in suite.cases.iter_mut().filter(|case| case.codec != ALONE) {
         case.run(3);
@@ -43,12 +41,18 @@ fn main() -> ExitCode {
             case.workload.to_owned(),
             case.operation.name().to_owned(),
             case.codec.to_owned(),
-            if count_total == 0 { "0".to_owned() } else { format!("{count_total} / {bytes_total} / {bytes_max}") },
+            if count_total == 0 {
+                "0".to_owned()
+            } else {
+                format!("{count_total} / {bytes_total} / {bytes_max}")
+            },
             goal.map_or(String::new(), |goal| format!("<= {goal}")),
             is_met.map_or("", |met| if met { "yes" } else { "NO" }).to_owned(),
         ]);
     }
-    println!("{table}\n\nallocations / bytes of all of them / most bytes held at a time. The C libraries' own do not show.");
+    println!(
+        "{table}\n\nallocations / bytes of all of them / most bytes held at a time. The C libraries' own do not show."
+    );
     println!("\nGoals met: {} of {}.", goals.0, goals.1);
     ExitCode::SUCCESS
 }

@@ -95,7 +95,17 @@ fn row<'a>(suite: &Suite, timings: &'a [Timing], batch: &'static str, operation:
 
 fn print(batch: &str, size: usize, rows: &[Row<'_>]) {
     let mut table = table(
-        &["operation", "ours us", "fastest peer", "peer us", "ratio", "codec alone us", "ratio to it", "goal", "met"],
+        &[
+            "operation",
+            "ours us",
+            "fastest peer",
+            "peer us",
+            "ratio",
+            "codec alone us",
+            "ratio to it",
+            "goal",
+            "met",
+        ],
         &["operation", "fastest peer", "met"],
     );
     let us = |timing: &Timing| format!("{:.2}", timing.median() / 1e3);

@@ -68,7 +68,9 @@ fn inflate(compression: Compression, content: &[u8], out: &mut Vec<u8>) -> usize
         }
         Compression::Zstd => {
             out.clear();
-            zstd::stream::read::Decoder::with_buffer(content).and_then(|mut it| it.read_to_end(out)).expect(VALID)
+            zstd::stream::read::Decoder::with_buffer(content)
+                .and_then(|mut it| it.read_to_end(out))
+                .expect(VALID)
         }
     }
 }

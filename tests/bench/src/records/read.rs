@@ -49,7 +49,7 @@ fn ours_owned(batch: &Bytes) -> i64 {
         let records = batch.records().expect(VALID);
         let records: Vec<_> = records.owned().collect::<Result<_, _>>().expect(VALID);
         for record in &records {
-            sum += touch(record.offset, record.timestamp, record.key.as_deref(), record.value.as_deref());
+            sum += touch(record.offset(), record.timestamp(), record.key(), record.value());
         }
     }
     sum
@@ -59,9 +59,10 @@ fn ours_owned(batch: &Bytes) -> i64 {
 fn kafka_protocol(batch: &Bytes) -> i64 {
     let mut batch = batch.clone();
     let set = RecordBatchDecoder::decode(&mut batch).expect(VALID);
-    let sum = set.records.iter().map(|record| {
-        touch(record.offset, record.timestamp, record.key.as_deref(), record.value.as_deref())
-    });
+    let sum = set
+        .records
+        .iter()
+        .map(|record| touch(record.offset, record.timestamp, record.key.as_deref(), record.value.as_deref()));
     sum.sum()
 }
 

@@ -29,8 +29,7 @@ impl Writer for Ours {
     const NAME: &'static str = OURS;
 
     fn new(plain: &[Plain], compression: Compression) -> Self {
-        let mut builder = BatchBuilder::new();
-        builder.compression(compression);
+        let builder = BatchBuilder::new().compression(compression);
         let plain = plain.iter().map(|it| (it.key.clone(), it.value.clone(), it.timestamp)).collect();
         Self { plain, builder, out: Vec::with_capacity(ROOM) }
     }
@@ -59,8 +58,8 @@ impl Writer for KafkaProtocol {
 
     fn new(plain: &[Plain], compression: Compression) -> Self {
         use kafka_protocol_018::{
-            Compression as Theirs, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID,
-            NO_SEQUENCE, Record, RecordEncodeOptions, TimestampType,
+            Compression as Theirs, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE,
+            Record, RecordEncodeOptions, TimestampType,
         };
         let record = |(n, plain): (usize, &Plain)| Record {
             transactional: false,
