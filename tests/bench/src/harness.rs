@@ -118,6 +118,11 @@ impl Timing {
         (at(0.75) - at(0.25)) / at(0.5)
     }
 
+    /// The time of both, one after the other.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(zip(&self.0, &other.0).map(|(one, other)| one + other).collect())
+    }
+
     /// The time as a fraction of another's in a usual round.
     ///
     /// This is steadier than the ratio of the medians: machines that others use as well have fast and slow times,

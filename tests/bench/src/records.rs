@@ -17,25 +17,38 @@ use write::Writer;
 /// What is done with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// One record after another, which borrows from the batch.
+    /// One record after another, which borrows from the batch; of peers, records that own what they have.
     Lazy,
+    /// The same, beside the ways of peers that borrow as well.
+    LazyBoth,
     /// Records that own what they have, dropped at once.
     Owned,
-    /// A batch of keys and values, into a buffer with room.
+    /// A batch of keys and values.
     Build,
 }
 
 impl Operation {
     /// All operations, in the order of the tables.
-    pub const ALL: [Self; 3] = [Self::Lazy, Self::Owned, Self::Build];
+    pub const ALL: [Self; 4] = [Self::Lazy, Self::LazyBoth, Self::Owned, Self::Build];
 
     /// The name in tables and filters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lazy => "lazy",
+            Self::LazyBoth => "lazy-both",
             Self::Owned => "owned",
             Self::Build => "build",
         }
+    }
+
+    /// What ours does for it.
+    pub fn of_ours(self) -> Self {
+        if self == Self::LazyBoth { Self::Lazy } else { self }
+    }
+
+    /// What peers do for the same purpose.
+    pub fn of_peers(self) -> Self {
+        if self == Self::Lazy { Self::Owned } else { self }
     }
 }
 
@@ -43,20 +56,24 @@ impl Operation {
 pub const OURS: &str = "ours";
 /// The compression library without any records around it.
 pub const ALONE: &str = "codec alone";
+/// The batch without compression.
+pub const PLAIN: &str = "none";
 
 /// What to know of the tables.
 pub const NOTES: &str = "\
 1000 records of 100 bytes: a key of 10, a value of 90, no headers. Everybody checks or computes the checksum.
-lazy and owned touch offset, timestamp and sizes of each record; a peer without a lazy way is compared by its owned one.
-build: ours from slices, peers from records made before, into buffers with room.
+lazy and owned touch offset, timestamp and sizes of each record.
+lazy: ours without allocations beside the records that peers decode a batch into, which is the only way in kafka-protocol.
+lazy-both: ours beside the two ways that krabka has besides, which borrow as ours does; there is no goal for it.
+build: ours from slices, peers from records made before.
 codec alone: what the library takes to inflate or deflate the same bytes into a buffer that is there already; no header,
-no checksum, no records.";
+no checksum, no records. codec + plain: that, and what ours takes for the batch without compression; the goal is on it.";
 
-/// What ours may take at most: divided by the fastest peer, if nothing is compressed, else by the codec alone.
+/// What ours may take at most: divided by the fastest peer, if nothing is compressed, else by codec and plain batch.
 pub fn goal(compression: &str, operation: Operation) -> Option<f64> {
     match (compression, operation) {
-        ("none", Operation::Lazy) => Some(0.25),
-        ("none", Operation::Owned | Operation::Build) => Some(0.6),
+        (PLAIN, Operation::Lazy) => Some(0.25),
+        (PLAIN, Operation::Owned | Operation::Build) => Some(0.6),
         (_, Operation::Lazy | Operation::Build) => Some(1.1),
         _ => None,
     }
@@ -64,7 +81,7 @@ pub fn goal(compression: &str, operation: Operation) -> Option<f64> {
 
 /// The most allocations that an operation may make once it is warm.
 pub fn allocation_goal(compression: &str, operation: Operation) -> Option<u64> {
-    (compression == "none" && operation == Operation::Lazy).then_some(0)
+    (compression == PLAIN && operation == Operation::Lazy).then_some(0)
 }
 
 /// What goes into a batch.
@@ -124,9 +141,16 @@ impl Suite {
                 suite.cases.extend(alone::cases(compression, &batch)?);
             }
         }
-        let is_shown = |batch: &str, operation| Self::rows(batch, filter).any(|row| row == operation);
+        let is_needed = |case: &Case<Operation>| {
+            Self::rows(case.workload, filter).any(|row| match case.codec {
+                OURS | ALONE => row.of_ours() == case.operation,
+                _ => row.of_peers() == case.operation,
+            })
+        };
+        // That of the plain batch stands beside those of the compressed ones.
+        let is_plain = |case: &Case<Operation>| case.workload == PLAIN && case.codec == OURS;
         suite.batches.retain(|(batch, _)| Self::rows(batch, filter).next().is_some());
-        suite.cases.retain(|case| is_shown(case.workload, case.operation));
+        suite.cases.retain(|case| is_needed(case) || is_plain(case));
         Ok(suite)
     }
 

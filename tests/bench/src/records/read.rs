@@ -14,10 +14,9 @@ const VALID: &str = "the batch is valid";
 pub(super) const READERS: &[(&str, Operation, fn(&Bytes) -> i64)] = &[
     (OURS, Operation::Lazy, ours_lazy),
     (OURS, Operation::Owned, ours_owned),
-    ("kafka-protocol 0.18", Operation::Lazy, kafka_protocol),
     ("kafka-protocol 0.18", Operation::Owned, kafka_protocol),
-    ("krabka 0.8 borrowed", Operation::Lazy, krabka_borrowed),
-    ("krabka 0.8 summaries", Operation::Lazy, krabka_summaries),
+    ("krabka 0.8 borrowed", Operation::LazyBoth, krabka_borrowed),
+    ("krabka 0.8 summaries", Operation::LazyBoth, krabka_summaries),
     ("krabka 0.8", Operation::Owned, krabka_owned),
 ];
 

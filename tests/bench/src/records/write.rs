@@ -22,7 +22,7 @@ pub(super) trait Writer: 'static {
 pub(super) struct Ours {
     plain: Vec<(Bytes, Bytes, i64)>,
     builder: BatchBuilder,
-    out: Vec<u8>,
+    out: Bytes,
 }
 
 impl Writer for Ours {
@@ -31,7 +31,7 @@ impl Writer for Ours {
     fn new(plain: &[Plain], compression: Compression) -> Self {
         let builder = BatchBuilder::new().compression(compression);
         let plain = plain.iter().map(|it| (it.key.clone(), it.value.clone(), it.timestamp)).collect();
-        Self { plain, builder, out: Vec::with_capacity(ROOM) }
+        Self { plain, builder, out: Bytes::new() }
     }
 
     #[inline(never)]
@@ -41,8 +41,7 @@ impl Writer for Ours {
                 NewRecord { timestamp: *timestamp, key: Some(key), value: Some(value), ..Default::default() };
             self.builder.append(&record).expect(WRITTEN);
         }
-        self.out.clear();
-        self.builder.finish_into(&mut self.out).expect(WRITTEN);
+        self.out = self.builder.finish().expect(WRITTEN);
         &self.out
     }
 }
