@@ -4,6 +4,8 @@
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+mod random;
+pub mod records;
 pub mod reports;
 pub mod vectors;
 

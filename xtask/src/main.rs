@@ -4,6 +4,7 @@ mod bench;
 mod codegen;
 mod inspect;
 mod program;
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Verb {
     Bench(bench::Arguments),
     /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
     Vectors(Paths),
+    /// Runs record batches of Kafka, files or folders, or has Kafka read batches
+    Records(records::Arguments),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
+        Verb::Records(arguments) => records::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
