@@ -178,17 +178,17 @@ fn float(value: f64) -> TokenStream {
         if value > 0.0 { quote!(f64::INFINITY) } else { quote!(f64::NEG_INFINITY) }
     } else {
         // As for debugging, with an exponent rather than hundreds of zeros.
-        let mut digits = format!("{:?}", value.abs());
+        let digits = format!("{:?}", value.abs());
         if is_near_constant(&digits) {
-            digits = format!("{:e}", value.abs());
+            let bits = literal(&format!("{:#x}", value.to_bits()));
+            return quote!(f64::from_bits(#bits));
         }
         let digits = literal(&digits);
         if value.is_sign_negative() { quote!(-#digits) } else { quote!(#digits) }
     }
 }
 
-/// Whether Clippy takes the digits for a constant of mathematics that somebody typed from memory. It does not if they
-/// have an exponent.
+/// Whether Clippy takes the digits for a constant of mathematics that somebody typed from memory.
 fn is_near_constant(digits: &str) -> bool {
     use std::f64::consts::*;
     const CONSTANTS: [f64; 19] = [

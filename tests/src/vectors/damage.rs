@@ -11,7 +11,8 @@
 //! | `negative-length`, `oversize` | at the place if the claim alone shows it (legacy -2, too many elements, too long a string); a length of bytes or text that the input lacks, behind it |
 //! | `bad-utf8` | behind the length |
 //! | `count-as-bytes-left` | at the place, as an element takes more than a byte; if it may take just one, in an element, or at the very end where all bytes were taken for elements |
-//! | `tag-missing`, `tag-count-negative` | in the section or in one of its fields, as what follows is taken for tags |
+//! | `tag-count-negative` | in the section or in one of its fields, as what follows is taken for tags |
+//! | `tag-missing` | the same; but behind a struct in the message there may be what does for a tag, and what is wrong is anywhere behind that |
 //! | `tag-oversize`, `tag-size-negative`, `tag-unknown-twice`, `tags-descending` | in the section |
 //! | `tag-twice`, `tag-not-in-version` | at the field that has the tag, or in the section if none has it any more; a tag out of order is seen before it is asked for its versions |
 //! | `tag-size-short`, `tag-size-long` | in the tagged field, whose value does not end where its size says |
@@ -42,6 +43,9 @@ pub(crate) struct Damage<'a> {
 impl Damage<'_> {
     /// Whether `error` names the place, and what was done to it.
     pub(crate) fn check(&self, error: &DecodeError) -> Check {
+        if !is_known(self.mutation) {
+            return Ok(());
+        }
         let place = self.place()?;
         let is_found = match self.mutation {
             "truncate" => self.is_cut(error),
@@ -79,15 +83,13 @@ impl Damage<'_> {
             ("count-as-bytes-left", reason) => {
                 let FieldType::Array(element) = place.ty else { return false };
                 let in_element = error.path().strip_prefix(place.path.as_str());
+                let in_element = in_element.is_some_and(|rest| rest.starts_with('['));
                 let all_taken =
                     matches!(reason, Is::UnexpectedEnd { .. }) && error.offset() == self.bytes.len();
-                let is_behind = match element.fixed_size() {
-                    Some(_) => all_taken,
-                    None => in_element.is_some_and(|rest| rest.starts_with('[')),
-                };
-                element.min_size() == 1 && later && is_behind
+                element.min_size() == 1 && later && (in_element || all_taken)
             }
-            ("tag-missing" | "tag-count-negative", _) => in_section || in_tagged_field,
+            ("tag-count-negative", _) => in_section || in_tagged_field,
+            ("tag-missing", _) => in_section || in_tagged_field || (later && !place.path.is_empty()),
             ("tag-oversize", Is::UnexpectedEnd { needed, .. }) => in_section && *needed == 1_000_000,
             ("tag-size-negative", Is::UnexpectedEnd { needed, .. }) => in_section && *needed == 0xffff_ffff,
             ("tag-unknown-twice", Is::TagOrder { tag, after }) => in_section && tag == after,
@@ -100,7 +102,7 @@ impl Damage<'_> {
             ("tag-size-short", Is::UnexpectedEnd { .. } | Is::CountExceedsInput { .. })
             | ("tag-size-long", Is::UnexpectedEnd { .. }) => later && is_within(error.path(), &place.path),
             ("tag-size-long", Is::TagSize { size, used }) => later && same && *size == used + 1,
-            _ => !is_known(mutation),
+            _ => false,
         }
     }
 
@@ -130,7 +132,7 @@ impl Damage<'_> {
     fn width(&self, place: &Place) -> usize {
         let continued = |byte: &&u8| **byte >= 0x80;
         match place.ty {
-            _ if place.flexible => self.bytes[self.at..].iter().take_while(continued).count() + 1,
+            _ if place.flexible => self.bytes.iter().skip(self.at).take_while(continued).count() + 1,
             FieldType::String => 2,
             _ => 4,
         }
@@ -211,6 +213,7 @@ fn is_within(path: &str, outer: &str) -> bool {
 
 fn is_known(mutation: &str) -> bool {
     const KNOWN: &[&str] = &[
+        "truncate",
         "null",
         "negative-length",
         "oversize",

@@ -209,7 +209,7 @@ impl Default for Defaults {
             hex_int64: 914172222550880202,
             fraction: -12.5,
             hex_fraction: 12.0,
-            near_pi: 3.14e0,
+            near_pi: f64::from_bits(0x40091eb851eb851f),
             huge: 1e300,
             tiny: 5e-324,
             minus_zero: -0.0,
@@ -285,7 +285,16 @@ impl Codec for Defaults {
         ) = if r.version() >= 1 {
             r.fixed()?
         } else {
-            (-12.5, 12.0, 3.14e0, 1e300, 5e-324, -0.0, f64::NAN, f64::INFINITY)
+            (
+                -12.5,
+                12.0,
+                f64::from_bits(0x40091eb851eb851f),
+                1e300,
+                5e-324,
+                -0.0,
+                f64::NAN,
+                f64::INFINITY,
+            )
         };
         (self.minus_infinite, self.id) = if r.version() >= 1 {
             r.fixed()?

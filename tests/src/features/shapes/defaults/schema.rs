@@ -171,7 +171,7 @@ static DEFAULTS_FIELDS: [FieldSchema; 33] = [
         rust_name: "near_pi",
         ty: FieldType::Float64,
         versions: Versions::since(1),
-        default: DefaultValue::Float(3.14e0, "3.14"),
+        default: DefaultValue::Float(f64::from_bits(0x40091eb851eb851f), "3.14"),
         ignorable: true,
         doc: "What looks like a constant.",
         ..FieldSchema::PLAIN
