@@ -1,6 +1,7 @@
 //! The tasks of this workspace: `cargo xtask <verb>`.
 
 mod bench;
+mod broker;
 mod codegen;
 mod inspect;
 mod program;
@@ -28,6 +29,8 @@ enum Verb {
     Vectors(Paths),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
+    /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
+    Broker(broker::Arguments),
     /// Says what each byte of a message, of a frame or of a recording means
     Inspect(inspect::Arguments),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
+        Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
