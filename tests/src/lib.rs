@@ -1,5 +1,6 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
+pub mod e2e;
 #[rustfmt::skip] // as the generator laid it out
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out

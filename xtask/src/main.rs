@@ -3,6 +3,7 @@
 mod bench;
 mod broker;
 mod codegen;
+mod e2e;
 mod inspect;
 mod program;
 
@@ -31,6 +32,8 @@ enum Verb {
     Cases(Paths),
     /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
     Broker(broker::Arguments),
+    /// Runs scenarios on a Kafka cluster, one of its own unless --broker names one; needs Java 17 and Maven
+    E2e(e2e::Arguments),
     /// Says what each byte of a message, of a frame or of a recording means
     Inspect(inspect::Arguments),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
         Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::E2e(arguments) => e2e::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
