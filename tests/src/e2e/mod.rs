@@ -6,6 +6,7 @@
 mod batch;
 mod cluster;
 mod group;
+mod leaders;
 mod locks;
 mod member;
 mod renewal;
@@ -60,7 +61,14 @@ struct Report {
 
 /// Runs those scenarios whose names contain `filter`, `jobs` at a time, and prints a line for each.
 pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
-    let all = [wire::SCENARIOS, shapes::SCENARIOS, renewal::SCENARIOS, locks::SCENARIOS, sessions::SCENARIOS];
+    let all = [
+        wire::SCENARIOS,
+        shapes::SCENARIOS,
+        renewal::SCENARIOS,
+        locks::SCENARIOS,
+        sessions::SCENARIOS,
+        leaders::SCENARIOS,
+    ];
     let chosen = all.into_iter().flatten().filter(|scenario| scenario.name.contains(filter)).copied();
     let (possible, impossible): (Vec<_>, Vec<_>) =
         chosen.partition(|scenario| scenario.brokers <= cluster.nodes().len());
