@@ -30,6 +30,7 @@
 //! | [`connection`] | correlation ids in flight, negotiated versions, SASL tokens, forwarding; bytes in, bytes out |
 //! | [`embedded`] | messages inside others: records of internal topics, control records, consumer protocol |
 //! | [`dynamic`] | messages of any schema as values, without generated code |
+//! | `records` | record batches: read, built, checked, changed |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
@@ -60,6 +61,8 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
+//! | `records` | the module of that name; takes `crc-fast` |
+//! | `gzip`, `snappy`, `lz4`, `zstd` | these codecs for records; take `flate2`, `snap`, `lz4_flex` with `twox-hash`, `zstd` |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
@@ -72,9 +75,11 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "records")]
+pub mod records;
 pub mod wire;
 
-/// The example in the README is a test too.
-#[cfg(doctest)]
+/// The examples in the README are tests too.
+#[cfg(all(doctest, feature = "records"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
