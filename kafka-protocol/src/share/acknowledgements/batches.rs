@@ -1,5 +1,6 @@
 //! Acknowledgements to batches and back.
 
+use std::iter::repeat_n;
 use std::{error, fmt};
 
 use super::partition::{PartitionAcknowledgements, Stretch};
@@ -80,22 +81,38 @@ fn mixed_prefix(stretches: &[Stretch]) -> usize {
 
 /// A batch of stretches that follow one another.
 fn batch(stretches: &[Stretch]) -> AcknowledgementBatch {
-    let mut acknowledge_types = SmallVec::<[AcknowledgeType; 16]>::new();
     let (first, last) = (stretches[0], stretches[stretches.len() - 1]);
-    if stretches.len() == 1 {
-        acknowledge_types.push(first.ty());
-    } else {
-        acknowledge_types.reserve_exact((last.last() - first.first()) as usize + 1);
-        for stretch in stretches {
-            acknowledge_types.resize(acknowledge_types.len() + stretch.count() as usize, stretch.ty());
-        }
-    }
+    let acknowledge_types = match stretches {
+        [only] => SmallVec::from_slice(&[only.ty()]),
+        _ => one_type_per_offset(stretches, (last.last() - first.first()) as usize + 1),
+    };
     AcknowledgementBatch {
         first_offset: first.first(),
         last_offset: last.last(),
         acknowledge_types,
         ..Default::default()
     }
+}
+
+/// The types of stretches that follow one another and are short.
+fn one_type_per_offset(stretches: &[Stretch], offsets: usize) -> SmallVec<[AcknowledgeType; 16]> {
+    if offsets <= 16 {
+        return stretches
+            .iter()
+            .flat_map(|stretch| repeat_n(stretch.ty(), stretch.count() as usize))
+            .collect();
+    }
+    // Each stretch is written in one width that holds the longest; the next one overwrites what was too much.
+    const WIDTH: usize = 16;
+    const { assert!(LONGEST_WITHIN_BATCH <= WIDTH as u64) };
+    let mut types = vec![AcknowledgeType::GAP; offsets + WIDTH];
+    let mut at = 0;
+    for stretch in stretches {
+        types[at..at + WIDTH].copy_from_slice(&[stretch.ty(); WIDTH]);
+        at += stretch.count() as usize;
+    }
+    types.truncate(offsets);
+    types.into()
 }
 
 fn is_continued(before: &AcknowledgementBatch, stretch: Stretch) -> bool {

@@ -39,11 +39,11 @@ impl PartitionAcknowledgements {
     #[inline]
     pub fn set(&mut self, offset: i64, ty: AcknowledgeType) {
         if let Some(end) = self.stretches.last_mut() {
-            if offset <= end.last() {
-                return self.set_late(offset, offset, ty);
-            }
             if end.extend(offset, ty) {
                 return;
+            }
+            if offset <= end.last() {
+                return self.set_late(offset, offset, ty);
             }
         }
         self.stretches.push(Stretch::new(offset, 1, ty));
@@ -268,10 +268,11 @@ impl Stretch {
         self.first - 1 == last && self.ty() == ty
     }
 
-    /// Takes an offset behind the stretch into it; `false` if it does not belong there.
+    /// Takes an offset into the stretch; `false` if it does not follow it, or is of another type.
     #[inline]
     fn extend(&mut self, offset: i64, ty: AcknowledgeType) -> bool {
-        let belongs = offset - 1 == self.last() && ty == self.ty() && self.count() < Self::MAX;
+        let follows = offset > self.first && offset.wrapping_sub(self.first) as u64 == self.count();
+        let belongs = follows && ty == self.ty() && self.count() < Self::MAX;
         if belongs {
             self.count_and_type += 1 << 8;
         }
