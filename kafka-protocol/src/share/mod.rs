@@ -15,9 +15,14 @@
 //! Rules without a source stand in the KIPs or in the schemas. "Measured" means: observed on a Kafka 4.4.0 broker.
 
 mod acknowledgements;
+mod client_session;
 mod metrics;
 mod topic_id_partition;
 
 pub use acknowledgements::{Acknowledgements, ExpandError, PartitionAcknowledgements};
+pub use client_session::{
+    AcknowledgeResult, ClientSession, ClientSessionError, FetchSizes, ShareAcquireMode,
+    next_share_session_epoch,
+};
 pub use metrics::{Meter, Rate, Rates, RecordAcknowledgements, ShareConsumerMetrics};
 pub use topic_id_partition::TopicIdPartition;
