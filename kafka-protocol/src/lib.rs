@@ -32,6 +32,7 @@
 //! | [`dynamic`] | messages of any schema as values, without generated code |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
+//! | `share` | rules and state machines of share groups: acknowledgements, sessions, locks, the share consumer |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
 //!
 //! Nothing here does I/O or reads a clock.
@@ -61,6 +62,7 @@
 //! |---|---|
 //! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
+//! | `share-group` | the module `share`; takes the family `share` |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
@@ -72,6 +74,8 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "share-group")]
+pub mod share;
 pub mod wire;
 
 /// The example in the README is a test too.
