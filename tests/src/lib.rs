@@ -39,6 +39,10 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod share_acknowledgements;
 #[cfg(test)]
 mod version_limits;

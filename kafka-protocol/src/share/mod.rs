@@ -14,10 +14,12 @@
 //!
 //! Rules without a source stand in the KIPs or in the schemas. "Measured" means: observed on a Kafka 4.4.0 broker.
 
+mod acknowledgements;
 pub mod locks;
 mod topic_id_partition;
 pub mod validate;
 
+pub use acknowledgements::{Acknowledgements, ExpandError, PartitionAcknowledgements};
 pub use locks::SharePartition;
 pub use topic_id_partition::TopicIdPartition;
 pub use validate::validate;
