@@ -16,10 +16,12 @@
 
 mod acknowledgements;
 pub mod locks;
+pub mod sessions;
 mod topic_id_partition;
 pub mod validate;
 
 pub use acknowledgements::{Acknowledgements, ExpandError, PartitionAcknowledgements};
 pub use locks::SharePartition;
+pub use sessions::ShareSessionCache;
 pub use topic_id_partition::TopicIdPartition;
 pub use validate::validate;
