@@ -6,6 +6,7 @@ pub mod features;
 pub mod kip_1222;
 pub mod reports;
 pub mod vectors;
+pub mod walks;
 
 #[cfg(test)]
 mod any;

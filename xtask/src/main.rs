@@ -28,6 +28,8 @@ enum Verb {
     Vectors(Paths),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
+    /// Replays walks over a share partition, a file of them, against the acquisition locks
+    Walks(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
     Inspect(inspect::Arguments),
 }
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
+        Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
