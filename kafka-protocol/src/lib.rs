@@ -30,6 +30,7 @@
 //! | [`connection`] | correlation ids in flight, negotiated versions, SASL tokens, forwarding; bytes in, bytes out |
 //! | [`embedded`] | messages inside others: records of internal topics, control records, consumer protocol |
 //! | [`dynamic`] | messages of any schema as values, without generated code |
+//! | `records` | record batches: read, built, checked, changed |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
 //! | `share` | rules and state machines of share groups: acknowledgements, sessions, locks, the share consumer |
@@ -61,8 +62,10 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
+//! | `records` | the module of that name; takes `crc-fast` |
+//! | `gzip`, `snappy`, `lz4`, `zstd` | these codecs for records; take `flate2`, `snap`, `lz4_flex` with `twox-hash`, `zstd` |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
-//! | `share-group` | the module `share`; takes the family `share` |
+//! | `share-group` | the module `share`; takes `share` and `records` |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
@@ -74,6 +77,8 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "records")]
+pub mod records;
 #[cfg(feature = "share-group")]
 pub mod share;
 pub mod wire;

@@ -46,4 +46,6 @@ mod rules;
 #[cfg(test)]
 mod share_acknowledgements;
 #[cfg(test)]
+mod share_metrics;
+#[cfg(test)]
 mod version_limits;

@@ -456,7 +456,7 @@ fn noise_is_refused_or_read_by_both() {
 #[test]
 fn cases_come_from_their_seed() {
     let bytes = |case| {
-        let mut random = Random::new("ShareFetchResponse", 2 << 32 ^ case);
+        let mut random = Random::new("ShareFetchResponse", 2_u64 << 32 ^ case);
         let value = make(ShareFetchResponse::SCHEMA, 2, &mut random, false);
         dynamic::encode(&value, ShareFetchResponse::SCHEMA, 2).expect("bytes")
     };

@@ -68,7 +68,7 @@ impl Acknowledgements {
 
     /// How many offsets are acknowledged.
     pub fn len(&self) -> u64 {
-        self.0.values().map(PartitionAcknowledgements::len).sum()
+        self.0.values().fold(0, |sum, of| sum.saturating_add(of.len()))
     }
 
     /// Whether any offset is renewed, so that the request has to set `is_renew_ack` (KIP-1222).

@@ -15,13 +15,20 @@
 //! Rules without a source stand in the KIPs or in the schemas. "Measured" means: observed on a Kafka 4.4.0 broker.
 
 mod acknowledgements;
+mod client_session;
 pub mod locks;
+mod metrics;
 pub mod sessions;
 mod topic_id_partition;
 pub mod validate;
 
 pub use acknowledgements::{Acknowledgements, ExpandError, PartitionAcknowledgements};
+pub use client_session::{
+    AcknowledgeResult, ClientSession, ClientSessionError, FetchSizes, ShareAcquireMode,
+    next_share_session_epoch,
+};
 pub use locks::SharePartition;
+pub use metrics::{Meter, Rate, Rates, RecordAcknowledgements, ShareConsumerMetrics};
 pub use sessions::ShareSessionCache;
 pub use topic_id_partition::TopicIdPartition;
 pub use validate::validate;

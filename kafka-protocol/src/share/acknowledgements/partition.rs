@@ -114,14 +114,16 @@ impl PartitionAcknowledgements {
         self.stretches.is_empty()
     }
 
-    /// How many offsets are acknowledged.
+    /// How many offsets are acknowledged. All of 64 bits count as one less.
     pub fn len(&self) -> u64 {
-        self.stretches().iter().map(|stretch| stretch.count()).sum()
+        self.stretches().iter().fold(0, |sum, stretch| sum.saturating_add(stretch.count()))
     }
 
-    /// How many offsets have this type.
+    /// How many offsets have this type. All of 64 bits count as one less.
     pub fn count(&self, ty: AcknowledgeType) -> u64 {
-        self.stretches().iter().filter(|stretch| stretch.ty() == ty).map(|stretch| stretch.count()).sum()
+        let stretches = self.stretches();
+        let of_type = stretches.iter().filter(|stretch| stretch.ty() == ty);
+        of_type.fold(0, |sum, stretch| sum.saturating_add(stretch.count()))
     }
 
     /// Whether any offset is renewed, so that the request has to set `is_renew_ack` (KIP-1222).
