@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::TopicIdPartition;
 use super::validate::{Session, ShareRequest, session_epoch};
+use super::{TopicIdPartition, next_share_session_epoch};
 use crate::messages::ShareFetchRequest;
 use crate::protocol::ErrorCode;
 use crate::wire::Str;
@@ -188,7 +188,7 @@ impl ShareSessionCache {
         };
         if let Some(session) = self.sessions.get_mut(&key) {
             if step == SessionStep::Continued {
-                session.next_epoch = if session.next_epoch == i32::MAX { 1 } else { session.next_epoch + 1 };
+                session.next_epoch = next_share_session_epoch(session.next_epoch);
             }
             if let Some(fetch) = request.as_fetch() {
                 session.add_and_forget(fetch);

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::messages::share_fetch_response::AcquiredRecords;
+use crate::share::ShareAcquireMode;
 
 use super::batch::InFlightBatch;
 use super::timers::Lock;
@@ -15,17 +16,7 @@ pub struct RecordBatchRange {
     pub last_offset: i64,
 }
 
-/// How `max_records` counts (KIP-1206): the field ShareAcquireMode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AcquireMode {
-    /// 0: whole record batches, so that it may be exceeded by the rest of the last one.
-    #[default]
-    BatchOptimized,
-    /// 1: never more.
-    RecordLimit,
-}
-
-impl AcquireMode {
+impl ShareAcquireMode {
     /// The mode of a number on the wire; `None` for one that is not known.
     pub const fn from_number(number: i8) -> Option<Self> {
         match number {
@@ -53,8 +44,8 @@ pub struct Acquire<'a> {
 
     /// How `max_records` counts.
     ///
-    /// Default [`BatchOptimized`](AcquireMode::BatchOptimized).
-    pub mode: AcquireMode,
+    /// Default [`BatchOptimized`](ShareAcquireMode::BatchOptimized).
+    pub mode: ShareAcquireMode,
 
     /// The most records (`MaxRecords`). 0 and below acquire nothing.
     ///
@@ -62,7 +53,7 @@ pub struct Acquire<'a> {
     pub max_records: i32,
 
     /// From how many records on a range of new records ends at the next record batch (`BatchSize`). Ranges that have been
-    /// delivered before stay as they are, and there are none in [`RecordLimit`](AcquireMode::RecordLimit). Below 1 counts
+    /// delivered before stay as they are, and there are none in [`RecordLimit`](ShareAcquireMode::RecordLimit). Below 1 counts
     /// as 1.
     ///
     /// Default 500, as in Kafka's consumer.
@@ -74,7 +65,7 @@ impl Default for Acquire<'_> {
         Self {
             record_batches: &[],
             fetch_offset: 0,
-            mode: AcquireMode::default(),
+            mode: ShareAcquireMode::default(),
             max_records: 500,
             batch_size: 500,
         }
@@ -176,7 +167,7 @@ impl SharePartition {
     /// Acquires what is available of records that were acquired together before.
     fn acquire_batch(&mut self, acquisition: &mut Acquisition<'_>, index: usize, throttled: bool) -> usize {
         let base = acquisition.fetch.record_batches[0].base_offset;
-        let strict = acquisition.fetch.mode == AcquireMode::RecordLimit;
+        let strict = acquisition.fetch.mode == ShareAcquireMode::RecordLimit;
         let batch = &mut self.batches[index];
         let (first, last, len) = (batch.first, batch.last, batch.len());
         if let Records::Whole(record) = &mut batch.records {
@@ -199,8 +190,8 @@ impl SharePartition {
         let (limit, throttled_from) = (self.config.delivery_count_limit, self.throttled_from());
         let alone = if limit > 2 { limit } else { i16::MAX };
         let mut most = match acquisition.fetch.mode {
-            AcquireMode::BatchOptimized => usize::MAX,
-            AcquireMode::RecordLimit => acquisition.left as usize,
+            ShareAcquireMode::BatchOptimized => usize::MAX,
+            ShareAcquireMode::RecordLimit => acquisition.left as usize,
         };
         let (mut count, mut throttled) = (0, false);
         let mut run: Option<(i64, i64, i16)> = None;
@@ -284,7 +275,7 @@ impl SharePartition {
             end = record_batches.get(holds).map_or(last, |batch| batch.last_offset.min(last));
         }
         let new = Record::undelivered();
-        if acquisition.fetch.mode == AcquireMode::RecordLimit {
+        if acquisition.fetch.mode == ShareAcquireMode::RecordLimit {
             let mut batch = InFlightBatch::whole(first, end, new);
             let locked = acquisition.left.min(end - first + 1);
             let (member, deadline) = (acquisition.member, acquisition.deadline);

@@ -78,7 +78,7 @@ mod timers;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-pub use acquire::{Acquire, AcquireMode, RecordBatchRange};
+pub use acquire::{Acquire, RecordBatchRange};
 pub use batch::DeliveryState;
 pub use error::{AcknowledgeError, AcknowledgeReason};
 pub use restore::{PersistedState, StateBatch};
