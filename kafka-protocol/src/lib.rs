@@ -33,6 +33,7 @@
 //! | `records` | record batches: read, built, checked, changed |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
+//! | `share` | rules and state machines of share groups: acknowledgements, sessions, locks, the share consumer |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
 //!
 //! Nothing here does I/O or reads a clock.
@@ -64,6 +65,7 @@
 //! | `records` | the module of that name; takes `crc-fast` |
 //! | `gzip`, `snappy`, `lz4`, `zstd` | these codecs for records; take `flate2`, `snap`, `lz4_flex` with `twox-hash`, `zstd` |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
+//! | `share-group` | the module `share`; takes `share` and `records` |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
@@ -77,6 +79,8 @@ pub mod messages;
 pub mod protocol;
 #[cfg(feature = "records")]
 pub mod records;
+#[cfg(feature = "share-group")]
+pub mod share;
 pub mod wire;
 
 /// The examples in the README are tests too.

@@ -7,6 +7,7 @@ pub mod features;
 pub mod kip_1222;
 pub mod reports;
 pub mod vectors;
+pub mod walks;
 
 #[cfg(test)]
 mod any;
@@ -40,6 +41,14 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod share_acknowledgements;
+#[cfg(test)]
+mod share_client_session;
+#[cfg(test)]
+mod share_metrics;
 #[cfg(test)]
 mod version_limits;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-pub(crate) use java::{class_path, java};
+pub(crate) use java::{class_path, tool};
 
 use crate::root;
 
@@ -98,7 +98,7 @@ pub(crate) fn start(folder: &Path, brokers: u16, port: Option<u16>, settings: &[
     let addresses: Vec<_> = ports[..brokers.into()].iter().map(|port| format!("127.0.0.1:{port}")).collect();
     fs::write(folder.join("address"), &addresses[0])?;
 
-    let mut command = java(&jars);
+    let mut command = java::java(&jars);
     command
         .arg(format!("-Xmx{}m", 192 + 64 * brokers))
         // One thread for garbage and the fast compiler: a cluster of tests lives for seconds.

@@ -40,8 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn scenarios(arguments: &Arguments, address: &str, class_path: &str) -> Result<ExitCode> {
-    let mut passed_on: Vec<OsString> =
-        vec!["--broker".into(), address.into(), "--class-path".into(), class_path.into()];
+    let mut passed_on: Vec<OsString> = vec!["--broker".into(), address.into()];
+    passed_on.extend(["--java".into(), broker::tool("java")]);
+    passed_on.extend(["--class-path".into(), class_path.into()]);
     passed_on.extend(arguments.filter.iter().flat_map(|text| ["--filter".into(), text.into()]));
     passed_on.extend(arguments.jobs.iter().flat_map(|jobs| ["--jobs".into(), jobs.to_string().into()]));
     program::run(&["--package", "tests", "--bin", "e2e"], passed_on)

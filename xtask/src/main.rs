@@ -34,6 +34,8 @@ enum Verb {
     Broker(broker::Arguments),
     /// Runs scenarios on a Kafka cluster, one of its own unless --broker names one; needs Java 17 and Maven
     E2e(e2e::Arguments),
+    /// Replays walks over a share partition, a file of them, against the acquisition locks
+    Walks(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
     Inspect(inspect::Arguments),
 }
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
         Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::E2e(arguments) => e2e::run(&arguments),
+        Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {

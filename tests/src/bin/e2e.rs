@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use tests::e2e::{Cluster, run};
+use tests::e2e::{Cluster, Java, run};
 
 /// Runs scenarios on a Kafka cluster
 #[derive(Parser)]
@@ -14,6 +14,10 @@ struct Arguments {
     /// A broker of the cluster
     #[arg(long, value_name = "HOST:PORT")]
     broker: String,
+
+    /// The `java` to start Kafka's own consumer with
+    #[arg(long, value_name = "PATH")]
+    java: String,
 
     /// The class path of Kafka's own consumer
     #[arg(long, value_name = "JARS")]
@@ -41,7 +45,8 @@ fn main() -> ExitCode {
 }
 
 fn scenarios(arguments: Arguments) -> Result<ExitCode> {
-    let cluster = Cluster::new(&arguments.broker, arguments.class_path)?;
+    let java = Java { command: arguments.java, class_path: arguments.class_path };
+    let cluster = Cluster::new(&arguments.broker, java)?;
     let summary = run(&cluster, &arguments.filter, arguments.jobs);
     println!("{} passed, {} failed", summary.passed, summary.failed);
     Ok(if summary.failed == 0 && summary.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -18,9 +18,8 @@ use kafka_protocol::messages::{
     ProduceRequest,
 };
 use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::records::{BatchBuilder, Compression, NewRecord};
 use kafka_protocol::wire::{Bytes, Str, Uuid};
-
-use super::batch;
 
 /// How long a cluster may take for what it does by and by, such as electing a leader for a new topic.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,9 +27,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Addresses of the brokers, and what Kafka's own consumer needs.
 pub struct Cluster {
     brokers: Vec<(i32, String)>,
-    class_path: String,
+    pub(super) java: Java,
     started: u128,
     names: AtomicU32,
+}
+
+/// How Kafka's own consumer is started.
+pub struct Java {
+    /// The path of `java`, or its name.
+    pub command: String,
+    /// Where its jars are.
+    pub class_path: String,
 }
 
 /// A topic that was made for a scenario.
@@ -46,7 +53,7 @@ impl Cluster {
     /// # Errors
     ///
     /// There is no broker.
-    pub fn new(address: &str, class_path: String) -> Result<Self> {
+    pub fn new(address: &str, java: Java) -> Result<Self> {
         let metadata = Client::connect(address)?.call(&MetadataRequest::default())?;
         let mut brokers: Vec<_> = metadata
             .brokers
@@ -56,7 +63,7 @@ impl Cluster {
         ensure!(!brokers.is_empty(), "{address} knows no broker");
         brokers.sort();
         let started = SystemTime::UNIX_EPOCH.elapsed()?.as_millis();
-        Ok(Self { brokers, class_path, started, names: AtomicU32::new(0) })
+        Ok(Self { brokers, java, started, names: AtomicU32::new(0) })
     }
 
     /// The ids of the brokers, in ascending order.
@@ -76,11 +83,6 @@ impl Cluster {
     /// To any broker, for requests that all of them take.
     pub(super) fn any(&self) -> Result<Client> {
         self.connect(self.brokers[0].0)
-    }
-
-    /// The class path of Kafka's clients.
-    pub(super) fn class_path(&self) -> &str {
-        &self.class_path
     }
 
     /// A name that no run has used on this cluster.
@@ -139,7 +141,7 @@ impl Cluster {
     pub(super) fn produce(&self, topic: &Topic, node: i32, records: usize) -> Result<()> {
         let values: Vec<_> = (0..records).map(|index| format!("value {index}")).collect();
         let mut client = self.connect(node)?;
-        let mut request = produce_request(topic, &batch::encode(&values));
+        let mut request = produce_request(topic, &record_batch(&values, Compression::None)?);
         // A leader that does not know it yet answers with an error for the partition.
         eventually("a leader that takes records", || {
             let response = client.call(&request)?;
@@ -195,6 +197,15 @@ pub(super) fn describe(client: &mut Client, topic: &Topic) -> Result<MetadataRes
     let name = MetadataRequestTopic { name: Some(topic.name.clone()), ..Default::default() };
     let request = MetadataRequest { topics: Some(vec![name]), ..Default::default() };
     client.call(&request)?.topics.pop().context("no topic in the response")
+}
+
+/// A record batch with these values.
+pub(super) fn record_batch(values: &[String], compression: Compression) -> Result<Bytes> {
+    let mut builder = BatchBuilder::new().compression(compression);
+    for value in values {
+        builder.append(&NewRecord { value: Some(value.as_bytes()), ..Default::default() })?;
+    }
+    Ok(builder.finish()?)
 }
 
 /// The same record batch for each partition of a topic.

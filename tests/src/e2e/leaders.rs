@@ -56,12 +56,13 @@ fn changes(cluster: &Cluster) -> Result<()> {
         answer.expect(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     }
 
-    // The same member at the new leader: nothing of what it had acquired and not acknowledged is its own there.
+    // The same member at the new leader, where the records are free.
+    cluster.produce(&group.topic, new, 5)?;
     group.leader = new;
     let mut owner_there = group.member()?;
-    owner_there.acquire_exactly("2-9#1")?;
-    owner_there.acknowledge(Carrier::Acknowledge, 0, &[(2, 9, &[RENEW])])?.expect(ErrorCode::NONE)?;
-    owner_there.acknowledge(Carrier::Acknowledge, 0, &[(2, 9, &[ACCEPT])])?.expect(ErrorCode::NONE)?;
+    owner_there.acquire_exactly("2-14#1")?;
+    owner_there.acknowledge(Carrier::Acknowledge, 0, &[(2, 14, &[RENEW])])?.expect(ErrorCode::NONE)?;
+    owner_there.acknowledge(Carrier::Acknowledge, 0, &[(2, 14, &[ACCEPT])])?.expect(ErrorCode::NONE)?;
     ensure!(owner_there.acquire_rest()?.is_empty(), "accepted records are free");
     Ok(())
 }

@@ -13,10 +13,12 @@ use kafka_protocol::messages::{
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
     share_acknowledge_request, share_fetch_request,
 };
-use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
-use kafka_protocol::wire::{Str, Uuid};
+use kafka_protocol::protocol::{AcknowledgeType, ErrorCode, Rpc};
+use kafka_protocol::share::validate::{Session, ShareRequest};
+use kafka_protocol::wire::Str;
 
 use super::group::{Group, Membership};
+use super::prediction::Known;
 
 /// First offset, last offset, and a type for all or one for each.
 pub(super) type Batch<'a> = (i64, i64, &'a [i8]);
@@ -47,8 +49,7 @@ pub(super) struct Member {
     pub(super) version: Option<i16>,
     pub(super) membership: Membership,
     group: Str,
-    topic_id: Uuid,
-    partitions: i32,
+    known: Known,
 }
 
 /// What both requests are answered with.
@@ -84,8 +85,12 @@ impl Member {
             version: None,
             membership: Membership::new(group, &id)?,
             group: group.name.clone(),
-            topic_id: group.topic.id,
-            partitions: group.topic.partitions,
+            known: Known {
+                member_id: id.clone(),
+                topic_id: group.topic.id,
+                partitions: group.topic.partitions,
+                session: Session::Absent,
+            },
             id,
         })
     }
@@ -102,16 +107,16 @@ impl Member {
 
     /// How many partitions its session is of.
     pub(super) fn partitions(&self) -> usize {
-        self.partitions as usize
+        self.known.partitions as usize
     }
 
     /// A request that fetches what it finds within half a second, as Kafka's consumer does. Opens the session on all
     /// partitions if the epoch is 0.
     pub(super) fn fetch_request(&self) -> ShareFetchRequest {
         let partition = |partition_index| FetchPartition { partition_index, ..Default::default() };
-        let all = if self.epoch == 0 { 0..self.partitions } else { 0..0 };
+        let all = if self.epoch == 0 { 0..self.known.partitions } else { 0..0 };
         let topic = FetchTopic {
-            topic_id: self.topic_id,
+            topic_id: self.known.topic_id,
             partitions: all.map(partition).collect(),
             ..Default::default()
         };
@@ -150,7 +155,7 @@ impl Member {
             min_bytes: 0,
             max_bytes: 0,
             max_records: 0,
-            topics: vec![FetchTopic { topic_id: self.topic_id, partitions, ..Default::default() }],
+            topics: vec![FetchTopic { topic_id: self.known.topic_id, partitions, ..Default::default() }],
             ..self.fetch_request()
         }
     }
@@ -175,7 +180,11 @@ impl Member {
             group_id: Some(self.group.clone()),
             member_id: Some(self.id.clone()),
             share_session_epoch: self.epoch,
-            topics: vec![AcknowledgeTopic { topic_id: self.topic_id, partitions, ..Default::default() }],
+            topics: vec![AcknowledgeTopic {
+                topic_id: self.known.topic_id,
+                partitions,
+                ..Default::default()
+            }],
             ..Default::default()
         }
     }
@@ -213,14 +222,19 @@ impl Member {
     }
 
     pub(super) fn send_fetch(&mut self, request: &ShareFetchRequest) -> Result<Answer> {
-        let answer = Answer::from(self.client.call_in(request, self.version)?);
-        self.step(request.share_session_epoch, answer.error);
-        Ok(answer)
+        self.send(request)
     }
 
     pub(super) fn send_acknowledge(&mut self, request: &ShareAcknowledgeRequest) -> Result<Answer> {
-        let answer = Answer::from(self.client.call_in(request, self.version)?);
-        self.step(request.share_session_epoch, answer.error);
+        self.send(request)
+    }
+
+    /// The answer has to be the one that our own rules predict, as far as they do.
+    fn send<R: Rpc<Response: Into<Answer>> + ShareRequest>(&mut self, request: &R) -> Result<Answer> {
+        let answer = self.client.call_in(request, self.version)?.into();
+        let version = self.version.or_else(|| self.client.connection().negotiated(R::API_KEY));
+        self.known.check(request, version.context("no version")?, &answer)?;
+        self.step(request.share_session_epoch(), answer.error);
         Ok(answer)
     }
 
@@ -256,7 +270,7 @@ impl Member {
             for (partition, row) in self.fetch()?.rows {
                 all.entry(partition).or_default().0.extend(row.acquired.0);
             }
-            if all.len() == self.partitions as usize
+            if all.len() == self.known.partitions as usize
                 && all.values().all(|acquired| acquired.0.len() >= records)
             {
                 return Ok(all);

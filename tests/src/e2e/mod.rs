@@ -3,12 +3,13 @@
 //! Each has topics and groups of its own, with names that are used once, so they run at the same time and on a cluster
 //! that has seen them before.
 
-mod batch;
 mod cluster;
 mod group;
 mod leaders;
 mod locks;
 mod member;
+mod mixed;
+mod prediction;
 mod renewal;
 mod sessions;
 mod shapes;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, anyhow};
 
 use crate::vectors::panic_text;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Java};
 
 /// Something that a cluster has to do.
 #[derive(Clone, Copy)]
@@ -61,13 +62,15 @@ struct Report {
 
 /// Runs those scenarios whose names contain `filter`, `jobs` at a time, and prints a line for each.
 pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
+    // The long ones first.
     let all = [
-        wire::SCENARIOS,
-        shapes::SCENARIOS,
+        mixed::SCENARIOS,
         renewal::SCENARIOS,
+        leaders::SCENARIOS,
+        shapes::SCENARIOS,
         locks::SCENARIOS,
         sessions::SCENARIOS,
-        leaders::SCENARIOS,
+        wire::SCENARIOS,
     ];
     let chosen = all.into_iter().flatten().filter(|scenario| scenario.name.contains(filter)).copied();
     let (possible, impossible): (Vec<_>, Vec<_>) =

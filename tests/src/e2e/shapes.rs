@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::wire::Uuid;
 
 use super::Scenario;
 use super::cluster::Cluster;
@@ -14,6 +15,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("acknowledgements by ShareAcknowledge", |cluster| rows(cluster, Carrier::Acknowledge)),
     Scenario::new("acknowledgements by ShareFetch", |cluster| rows(cluster, Carrier::Fetch)),
     Scenario::new("acknowledgements by ShareAcknowledge and ShareFetch of version 1", version_1),
+    Scenario::new("partitions: unknown, not fetched from, listed twice, without acknowledgements", listings),
 ];
 
 /// Long enough to outlive the scenario.
@@ -164,4 +166,38 @@ fn send(owner: &mut Member, carrier: Carrier, partition: i32, row: &Row) -> Resu
     ensure!(answer.error.is_ok(), "a partition's error is not one of the request: {}", answer.error);
     ensure!(answer.rows.len() == 1 && answer.rows.contains_key(&partition), "rows: {:?}", answer.rows);
     answer.expect(row.answer)
+}
+
+/// One request for several partitions: what is wrong with one is no harm to the others.
+fn listings(cluster: &Cluster) -> Result<()> {
+    let group = Group::new(cluster, "shapes", 3, LOCK)?;
+    let (mut owner, mut other) = (group.member()?, group.member()?);
+    // Nothing has been fetched from any partition yet.
+    owner.open()?;
+    let answer = owner.acknowledge(Carrier::Acknowledge, 0, &[(0, 9, &[ACCEPT])])?;
+    answer.expect(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+    owner.acquire(10)?;
+
+    let accept: &[_] = &[(0, 9, &[ACCEPT][..])];
+    let release: &[_] = &[(0, 9, &[RELEASE][..])];
+    let invalid: &[_] = &[(9, 0, &[ACCEPT][..])];
+    let partitions: [(i32, &[_]); 6] =
+        [(0, accept), (0, release), (1, invalid), (2, &[]), (999, &[]), (-1, accept)];
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    // Of the partition listed twice the last listing counts.
+    let expected = [(-1, unknown), (0, NONE), (1, INVALID), (2, NONE), (999, unknown)];
+    let answer = owner.send_acknowledge(&owner.acknowledge_request(&partitions))?;
+    let rows: Vec<_> =
+        answer.rows.iter().map(|(partition, row)| (*partition, row.acknowledge_error)).collect();
+    ensure!(rows == expected, "answered with {rows:?}, expected {expected:?}");
+    let free = other.acquire_rest()?;
+    ensure!(free.len() == 1 && free.contains_key(&0), "free are {free:?}");
+
+    let mut request = owner.acknowledge_request(&[(1, accept)]);
+    request.topics[0].topic_id = Uuid::from_u128(1);
+    let answer = owner.send_acknowledge(&request)?;
+    answer.expect(ErrorCode::UNKNOWN_TOPIC_ID)?;
+    let answer = owner.send_acknowledge(&owner.acknowledge_request(&[]))?;
+    ensure!(answer.error.is_ok() && answer.rows.is_empty(), "nothing is acknowledged: {answer:?}");
+    Ok(())
 }

@@ -8,11 +8,10 @@ use kafka_protocol::messages::{
     ApiVersionsRequest, FetchRequest, FindCoordinatorRequest, MetadataRequest, ProduceRequest,
 };
 use kafka_protocol::protocol::{ApiKey, Request, Versions};
-use kafka_protocol::wire::Bytes;
+use kafka_protocol::records::{Batches, Compression};
 
 use super::Scenario;
-use super::batch;
-use super::cluster::{Cluster, Topic, none, produce_request};
+use super::cluster::{Cluster, Topic, none, produce_request, record_batch};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("versions: ApiVersions, Metadata and FindCoordinator in each version", each_version),
@@ -59,33 +58,41 @@ fn each_version(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// A batch in each version of Produce, and all of them in each version of Fetch.
+/// A batch in each version of Produce, by turns in each codec, and all of them in each version of Fetch.
 fn round_trips(cluster: &Cluster) -> Result<()> {
     let leader = cluster.nodes()[0];
     let topic = cluster.create_topic("wire", 1, &[leader])?;
     cluster.produce(&topic, leader, 1)?;
     let mut client = cluster.connect(leader)?;
-    for (end, version) in (1..).zip(common::<ProduceRequest>(client.connection())?) {
-        let request = produce_request(&topic, &batch::encode(&[format!("Produce v{version}")]));
+    let mut written = vec!["value 0".to_owned()];
+    for (version, codec) in common::<ProduceRequest>(client.connection())?.zip(CODECS.into_iter().cycle()) {
+        let value = format!("Produce v{version} {codec:?}");
+        // Zstandard came with version 7.
+        let codec = if codec == Compression::Zstd && version < 7 { Compression::Gzip } else { codec };
+        let request = produce_request(&topic, &record_batch(&[value.clone(), value.clone()], codec)?);
         let response = client.call_in(&request, Some(version))?;
         let partition = response.responses.first().and_then(|topic| topic.partition_responses.first());
-        let partition = partition.with_context(|| format!("Produce v{version}: no partition"))?;
-        none(partition.error_code).with_context(|| format!("Produce v{version}"))?;
-        ensure!(partition.base_offset == end, "Produce v{version}: base offset {}", partition.base_offset);
+        let partition = partition.with_context(|| format!("{value}: no partition"))?;
+        none(partition.error_code).with_context(|| value.clone())?;
+        ensure!(
+            partition.base_offset == written.len() as i64,
+            "{value}: base offset {}",
+            partition.base_offset
+        );
+        written.extend([value.clone(), value]);
     }
     for version in common::<FetchRequest>(client.connection())? {
-        let records = fetch(&mut client, &topic, version).with_context(|| format!("Fetch v{version}"))?;
-        for produced in common::<ProduceRequest>(client.connection())? {
-            let value = format!("Produce v{produced}");
-            let found = records.windows(value.len()).any(|window| window == value.as_bytes());
-            ensure!(found, "Fetch v{version}: no record `{value}`");
-        }
+        let read = fetch(&mut client, &topic, version).with_context(|| format!("Fetch v{version}"))?;
+        ensure!(read == written, "Fetch v{version} reads {read:?}, written is {written:?}");
     }
     Ok(())
 }
 
-/// All records of partition 0.
-fn fetch(client: &mut Client, topic: &Topic, version: i16) -> Result<Bytes> {
+const CODECS: [Compression; 5] =
+    [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+/// The values of all records of partition 0, whose offsets have to be 0, 1, 2...
+fn fetch(client: &mut Client, topic: &Topic, version: i16) -> Result<Vec<String>> {
     let partition = FetchPartition { partition_max_bytes: 1 << 20, ..Default::default() };
     let topic = FetchTopic {
         topic: topic.name.clone(),
@@ -99,7 +106,15 @@ fn fetch(client: &mut Client, topic: &Topic, version: i16) -> Result<Bytes> {
     let partition =
         response.responses.pop().and_then(|mut topic| topic.partitions.pop()).context("no partition")?;
     none(partition.error_code)?;
-    partition.records.context("no records")
+    let mut values = Vec::new();
+    for batch in Batches::new(&partition.records.context("no records")?) {
+        for record in &batch?.records()? {
+            let record = record?;
+            ensure!(record.offset == values.len() as i64, "offset {} is out of turn", record.offset);
+            values.push(String::from_utf8(record.value.context("no value")?.to_vec())?);
+        }
+    }
+    Ok(values)
 }
 
 fn pipelined(cluster: &Cluster) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Java, and the jars that Maven fetches.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::root;
 const JAVA: u32 = 17;
 
 /// A `java` command with this class path.
-pub(crate) fn java(class_path: &str) -> Command {
+pub(super) fn java(class_path: &str) -> Command {
     let mut command = Command::new(tool("java"));
     // Not as an argument: it is some thousand characters long, and whoever lists processes would see nothing else.
     command.env("CLASSPATH", class_path);
@@ -62,8 +62,8 @@ fn check_java() -> Result<()> {
     Ok(())
 }
 
-/// Of the Java that `JAVA_HOME` names, if it does.
-fn tool(name: &str) -> impl AsRef<OsStr> {
+/// A program of the Java that `JAVA_HOME` names, if it does.
+pub(crate) fn tool(name: &str) -> OsString {
     let home = env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
     home.map_or_else(|| name.into(), |home| Path::new(&home).join("bin").join(name).into_os_string())
 }
