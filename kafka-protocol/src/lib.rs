@@ -72,6 +72,8 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "rebalance")]
+pub mod rebalance;
 pub mod wire;
 
 /// The example in the README is a test too.
