@@ -33,6 +33,9 @@ const EMBEDDED_VERSION: i16 = 3;
 /// How much longer than the rebalance timeout a member waits for the answer to `JoinGroup`.
 const JOIN_GRACE: Duration = Duration::from_secs(5);
 
+/// The reason for the second round of a cooperative rebalance.
+const GIVE_UP: &str = "need to revoke partitions and re-join";
+
 /// A member of a classic group.
 #[derive(Debug)]
 pub(super) struct Classic {
@@ -125,12 +128,17 @@ impl Classic {
 
     /// Tells the partitions which of them the member may keep: in an eager rebalance none, otherwise what is assigned and
     /// still subscribed to.
-    fn keep(&self, core: &mut Core, now: Duration) {
+    fn keep(&mut self, core: &mut Core, now: Duration) {
         let none = self.is_eager() && self.rejoin.is_some();
         let Core { partitions, subscription, .. } = core;
         let is_subscribed = |topic: &Str| subscription.as_ref().is_some_and(|wanted| wanted.includes(topic));
-        partitions
-            .keep(|partition, _| !none && self.target.contains(partition) && is_subscribed(&partition.topic));
+        let keep = |partition: &TopicPartition, _| {
+            !none && self.target.contains(partition) && is_subscribed(&partition.topic)
+        };
+        if partitions.keep(keep) {
+            // The last round left them with us.
+            self.rejoin_for(GIVE_UP);
+        }
         // Other members wait only once a rebalance is going.
         if self.is_awaited {
             core.note_revocation(now);
@@ -150,7 +158,7 @@ impl Classic {
         if let Some(given_up) = core.give_up()
             && given_up.iter().any(|partition| !self.target.contains(partition))
         {
-            self.rejoin_for("need to revoke partitions and re-join");
+            self.rejoin_for(GIVE_UP);
         }
         // What is new waits for the round after the one that takes something away.
         if matches!(self.phase, Phase::Stable) && self.rejoin.is_none() && !core.partitions.is_revoking() {

@@ -692,10 +692,10 @@ impl Member {
             (Verdict::Fine, _) => {}
             (Verdict::Stale, protocol) => protocol.heartbeat_now(),
             (Verdict::Fenced(error_code), Protocol::Classic(classic)) => {
-                classic.fenced(&mut self.core, error_code)
+                classic.fenced(&mut self.core, error_code);
             }
             (Verdict::Fenced(error_code), Protocol::Consumer(consumer)) => {
-                consumer.fenced(&mut self.core, error_code)
+                consumer.fenced(&mut self.core, error_code);
             }
         }
     }

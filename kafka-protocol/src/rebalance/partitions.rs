@@ -92,12 +92,14 @@ impl Partitions {
     }
 
     /// Takes the protocol's word on which of the owned partitions the member may keep. Those that no poll has reported
-    /// go at once, since there is nothing to drain.
-    pub(super) fn keep(&mut self, keep: impl Fn(&TopicPartition, Uuid) -> bool) {
+    /// go at once, since there is nothing to drain; `true` if there are any.
+    pub(super) fn keep(&mut self, keep: impl Fn(&TopicPartition, Uuid) -> bool) -> bool {
+        let before = self.owned.len();
         self.owned.retain(|partition, owned| {
             owned.unwanted = !keep(partition, owned.topic_id);
             !owned.unwanted || owned.stage.is_reported()
         });
+        self.owned.len() < before
     }
 
     /// Takes a partition that the protocol has assigned; nothing if it is owned.
