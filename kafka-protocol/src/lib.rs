@@ -81,6 +81,8 @@ pub mod protocol;
 pub mod records;
 #[cfg(feature = "share-group")]
 pub mod share;
+#[cfg(feature = "rebalance")]
+pub mod rebalance;
 pub mod wire;
 
 /// The examples in the README are tests too.
