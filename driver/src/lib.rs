@@ -3,9 +3,13 @@
 //!
 //! A [`Client`] is one connection, for a program that asks and waits. [`Nodes`] are the connections of a state machine:
 //! it says which request goes to which node and until when there is nothing to do, and is told what comes back.
+//! [`GroupConsumer`] is the machine of KIP-983 on top of them.
 
 mod client;
+mod fetcher;
+mod group_consumer;
 mod nodes;
 
 pub use client::{Client, is_closed};
+pub use group_consumer::{ConsumerRecord, GroupConsumer, Polled};
 pub use nodes::{Event, Nodes};

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Error, Result};
-use kafka_protocol::connection::{Config, Connection, Received};
+use kafka_protocol::connection::{Config, Connection, ConnectionError, Received};
 use kafka_protocol::protocol::{Rpc, frame};
 use kafka_protocol::wire::{Bytes, BytesMut};
 
@@ -103,12 +103,25 @@ impl Nodes {
     ///
     /// # Errors
     ///
-    /// The node is not connected, the request cannot be encoded, or the connection breaks, which is an
-    /// [`Event::Disconnected`] too.
+    /// Those of [`send_with`](Self::send_with).
     pub fn send<R: Rpc>(&mut self, node: i32, request: &R, version: Option<i16>) -> Result<i32> {
+        self.send_with(node, |connection, frame| connection.send(request, version, frame))
+    }
+
+    /// Sends to a node what `put` appends, and gives its correlation id.
+    ///
+    /// # Errors
+    ///
+    /// The node is not connected, `put` fails with a [`ConnectionError`], which is then the error, or the connection
+    /// breaks, which is an [`Event::Disconnected`] too.
+    pub fn send_with(
+        &mut self,
+        node: i32,
+        put: impl FnOnce(&mut Connection, &mut Vec<u8>) -> Result<i32, ConnectionError>,
+    ) -> Result<i32> {
         let link = self.links.get_mut(&node).with_context(|| format!("node {node} is not connected"))?;
         let mut frame = Vec::new();
-        let correlation_id = link.connection.send(request, version, &mut frame)?;
+        let correlation_id = put(&mut link.connection, &mut frame)?;
         link.stream.write_all(&frame)?;
         Ok(correlation_id)
     }

@@ -10,6 +10,7 @@ mod locks;
 mod member;
 mod mixed;
 mod prediction;
+mod rebalances;
 mod renewal;
 mod sessions;
 mod shapes;
@@ -64,6 +65,7 @@ struct Report {
 pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
     // The long ones first.
     let all = [
+        rebalances::SCENARIOS,
         mixed::SCENARIOS,
         renewal::SCENARIOS,
         leaders::SCENARIOS,
