@@ -16,6 +16,7 @@
 
 mod acknowledgements;
 mod client_session;
+pub mod consumer;
 pub mod locks;
 mod metrics;
 pub mod sessions;
@@ -27,6 +28,7 @@ pub use client_session::{
     AcknowledgeResult, ClientSession, ClientSessionError, FetchSizes, ShareAcquireMode,
     next_share_session_epoch,
 };
+pub use consumer::ShareConsumer;
 pub use locks::SharePartition;
 pub use metrics::{Meter, Rate, Rates, RecordAcknowledgements, ShareConsumerMetrics};
 pub use sessions::ShareSessionCache;
