@@ -46,6 +46,8 @@ mod rules;
 #[cfg(test)]
 mod share_acknowledgements;
 #[cfg(test)]
+mod share_client_session;
+#[cfg(test)]
 mod share_metrics;
 #[cfg(test)]
 mod version_limits;
