@@ -83,7 +83,7 @@ pub mod records;
 pub mod share;
 pub mod wire;
 
-/// The example in the README is a test too.
-#[cfg(doctest)]
+/// The examples in the README are tests too.
+#[cfg(all(doctest, feature = "records"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::batch::{HEADER_SIZE, LENGTH_END, seal};
 use super::compression::compress;
 use super::varint::{len_i32, len_i64, put_i32, put_i64};
-use super::{Attributes, BatchHeader, Compression, Header, OwnedRecord, Record};
+use super::{Attributes, BatchHeader, Compression, Header, Record};
 use crate::embedded::ControlRecord;
 use crate::protocol::EncodeError;
 
@@ -218,18 +218,6 @@ impl BatchBuilder {
         let headers = record.headers.iter().map(|header| (header.key, header.value));
         let Record { offset, create_timestamp, attributes, key, value, .. } = *record;
         self.append_parts(Some(offset), create_timestamp, attributes, key, value, headers)
-    }
-
-    /// Appends a record that lives on its own, with its offset.
-    ///
-    /// # Errors
-    ///
-    /// As [`append`](Self::append).
-    #[inline]
-    pub fn append_owned(&mut self, record: &OwnedRecord) -> Result<(), BuildError> {
-        let headers = record.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
-        let (key, value) = (record.key.as_deref(), record.value.as_deref());
-        self.append_parts(Some(record.offset), record.timestamp, 0, key, value, headers)
     }
 
     /// Appends a control record; needs [`control`](Self::control).

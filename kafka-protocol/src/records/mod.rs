@@ -37,6 +37,8 @@
 //!
 //! Kafka has no limit for what a compressed batch inflates to. [`ReadOptions`] have two.
 
+#[cfg(feature = "share")]
+mod acquired;
 mod batch;
 mod batch_mut;
 mod builder;
@@ -58,7 +60,7 @@ pub use builder::{BatchBuilder, BuildError, NewRecord};
 pub use compression::Compression;
 pub use error::{ProduceRule, RecordsError, RecordsReason, Stage};
 pub use fields::RecordsField;
-pub use owned::{OwnedHeader, OwnedRecord};
+pub use owned::OwnedRecord;
 pub use produce::validate_for_produce;
 pub use read::{ReadOptions, RecordIter, Records};
 pub use record::{Header, Headers, HeadersIter, Record};

@@ -15,7 +15,8 @@ pub struct ReadOptions {
     /// Whether the checksum is compared with the content, as Kafka's `check.crcs`; true by default. Off, damaged
     /// records may be read as others.
     pub check_crc: bool,
-    /// The most bytes that the records of a batch may take once they are decompressed; 128 MiB by default.
+    /// The most bytes that the records of a batch may take once they are decompressed; 128 MiB by
+    /// default, never more than 4 GiB.
     pub max_size: usize,
     /// The most bytes that may come out for one compressed byte; 1000 by default. LZ4 reaches 255 and gzip 1032 with
     /// nothing but zeros, Zstandard much more.
@@ -30,9 +31,11 @@ impl Default for ReadOptions {
 
 impl ReadOptions {
     const ALWAYS_ALLOWED: usize = 1 << 20;
+    /// Positions in records have 32 bits.
+    const MOST: usize = u32::MAX as usize;
 
     pub(super) fn limit(&self, compressed: usize) -> usize {
-        compressed.saturating_mul(self.max_ratio).max(Self::ALWAYS_ALLOWED).min(self.max_size)
+        compressed.saturating_mul(self.max_ratio).max(Self::ALWAYS_ALLOWED).min(self.max_size).min(Self::MOST)
     }
 }
 
@@ -173,8 +176,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The records, one after another, living on their own. Keys and values are slices of the input or of the
-    /// decompressed content, and keep it alive.
+    /// The records, one after another, living on their own. They share the input or the decompressed
+    /// content, and keep it alive.
     ///
     /// # Errors
     ///

@@ -77,6 +77,20 @@ impl<'a> Headers<'a> {
     }
 }
 
+impl<'a> Headers<'a> {
+    /// Headers that have been read before.
+    #[inline]
+    pub(super) fn checked(count: usize, bytes: &'a [u8]) -> Self {
+        Self { count, bytes }
+    }
+
+    /// As they stand in the record, behind their number.
+    #[inline]
+    pub(super) fn as_bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
 impl<'a> IntoIterator for Headers<'a> {
     type Item = Header<'a>;
     type IntoIter = HeadersIter<'a>;

@@ -15,6 +15,7 @@
 //! Rules without a source stand in the KIPs or in the schemas. "Measured" means: observed on a Kafka 4.4.0 broker.
 
 mod acknowledgements;
+pub mod broker;
 mod client_session;
 pub mod consumer;
 pub mod locks;

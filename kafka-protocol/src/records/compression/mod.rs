@@ -91,48 +91,27 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Why a stream cannot be inflated.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// More would come out than allowed.
-    Limit,
-    Damaged(String),
-}
-
-impl Fault {
-    #[cold]
-    #[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd"))]
-    fn damaged(error: impl fmt::Display) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
 /// Inflates what follows the header of a batch, or the value of an old message, to at most `limit` bytes.
-#[cfg_attr(
-    not(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd")),
-    expect(unused_variables, reason = "no codec is there to use them")
-)]
+#[cfg_attr(not(feature = "lz4"), expect(unused_variables, reason = "the old formats differ in LZ4 only"))]
 pub(super) fn decompress(
     compression: Compression,
     magic: i8,
     input: &[u8],
     limit: usize,
 ) -> Result<Vec<u8>, RecordsReason> {
-    let inflated = match compression {
+    match compression {
         #[cfg(feature = "gzip")]
-        Compression::Gzip => gzip::decompress(input, limit),
+        Compression::Gzip => gzip::decompress(input, limit).map_err(|fault| fault.of(compression, limit)),
         #[cfg(feature = "snappy")]
-        Compression::Snappy => snappy::decompress(input, limit),
+        Compression::Snappy => snappy::decompress(input, limit).map_err(|fault| fault.of(compression, limit)),
         #[cfg(feature = "lz4")]
-        Compression::Lz4 => lz4::decompress(input, magic, limit),
+        Compression::Lz4 => {
+            lz4::decompress(input, magic, limit).map_err(|fault| fault.of(compression, limit))
+        }
         #[cfg(feature = "zstd")]
-        Compression::Zstd => zstd::decompress(input, limit),
-        _ => return Err(RecordsReason::CompressionDisabled { compression }),
-    };
-    inflated.map_err(|fault| match fault {
-        Fault::Limit => RecordsReason::DecompressedSize { limit },
-        Fault::Damaged(message) => RecordsReason::Decompress { compression, message },
-    })
+        Compression::Zstd => zstd::decompress(input, limit).map_err(|fault| fault.of(compression, limit)),
+        _ => Err(RecordsReason::CompressionDisabled { compression }),
+    }
 }
 
 /// Appends the compressed form of records. The codec is enabled and has this level.
@@ -141,8 +120,8 @@ pub(super) fn decompress(
 ///
 /// What the codec says, for instance that memory is short.
 #[cfg_attr(
-    not(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd")),
-    expect(unused_variables, reason = "no codec is there to use them")
+    not(any(feature = "gzip", feature = "zstd")),
+    expect(unused_variables, reason = "the other codecs have no levels")
 )]
 pub(super) fn compress(
     compression: Compression,
@@ -162,6 +141,30 @@ pub(super) fn compress(
         _ => {
             out.extend_from_slice(records);
             Ok(())
+        }
+    }
+}
+
+/// Why a stream cannot be inflated.
+#[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd"))]
+#[derive(Debug)]
+enum Fault {
+    /// More would come out than allowed.
+    Limit,
+    Damaged(String),
+}
+
+#[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd"))]
+impl Fault {
+    #[cold]
+    fn damaged(error: impl fmt::Display) -> Self {
+        Self::Damaged(error.to_string())
+    }
+
+    fn of(self, compression: Compression, limit: usize) -> RecordsReason {
+        match self {
+            Self::Limit => RecordsReason::DecompressedSize { limit },
+            Self::Damaged(message) => RecordsReason::Decompress { compression, message },
         }
     }
 }
