@@ -15,7 +15,9 @@
 //! Rules without a source stand in the KIPs or in the schemas. "Measured" means: observed on a Kafka 4.4.0 broker.
 
 mod acknowledgements;
+pub mod broker;
 mod client_session;
+pub mod consumer;
 pub mod locks;
 mod metrics;
 pub mod sessions;
@@ -27,6 +29,7 @@ pub use client_session::{
     AcknowledgeResult, ClientSession, ClientSessionError, FetchSizes, ShareAcquireMode,
     next_share_session_epoch,
 };
+pub use consumer::ShareConsumer;
 pub use locks::SharePartition;
 pub use metrics::{Meter, Rate, Rates, RecordAcknowledgements, ShareConsumerMetrics};
 pub use sessions::ShareSessionCache;

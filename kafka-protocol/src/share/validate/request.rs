@@ -90,7 +90,7 @@ impl<'a> AcknowledgementBatches<'a> {
     }
 
     /// One after the other.
-    pub fn iter(&self) -> impl Iterator<Item = AcknowledgementBatch<'a>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = AcknowledgementBatch<'a>> + Clone + use<'a> {
         let (fetch, acknowledge) = match *self {
             Self::Fetch(batches) => (batches, &[][..]),
             Self::Acknowledge(batches) => (&[][..], batches),
