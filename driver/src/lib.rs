@@ -3,13 +3,15 @@
 //!
 //! A [`Client`] is one connection, for a program that asks and waits. [`Nodes`] are the connections of a state machine:
 //! it says which request goes to which node and until when there is nothing to do, and is told what comes back.
-//! [`GroupConsumer`] is the machine of KIP-983 on top of them.
+//! On top of them are [`ShareGroupConsumer`], the machine of share groups, and [`GroupConsumer`], that of KIP-983.
 
 mod client;
 mod fetcher;
 mod group_consumer;
 mod nodes;
+mod share_group_consumer;
 
 pub use client::{Client, is_closed};
 pub use group_consumer::{ConsumerRecord, GroupConsumer, Polled};
 pub use nodes::{Event, Nodes};
+pub use share_group_consumer::ShareGroupConsumer;

@@ -43,11 +43,8 @@ impl<'a> Group<'a> {
         let configs = [("share.auto.offset.reset", "earliest"), ("share.record.lock.duration.ms", &millis)];
         cluster.configure_group(&group.name, &configs)?;
         let mut founder = group.member()?;
-        // Configurations come to a leader by and by. Without the first it would begin behind what is there.
-        eventually("the configurations of the group", || {
-            founder.epoch = 0;
-            Ok((founder.open()?.lock_timeout_ms == lock.as_millis() as i32).then_some(()))
-        })?;
+        // Without the first of them the leader would begin behind what is there.
+        group.await_lock(lock)?;
         // Members of share sessions need not be members of the group, but the group has to know of its partitions.
         eventually("the first assignment", || {
             founder.heartbeat()?;
@@ -63,6 +60,15 @@ impl<'a> Group<'a> {
 
     pub(super) fn lock_lasts(&self, lock: Duration) -> Result<()> {
         self.configure("share.record.lock.duration.ms", &lock.as_millis().to_string())
+    }
+
+    /// Waits until the leader knows that locks last this long: configurations come to it by and by.
+    pub(super) fn await_lock(&self, lock: Duration) -> Result<()> {
+        let mut member = self.member()?;
+        eventually("the configurations of the group", || {
+            member.epoch = 0;
+            Ok((member.open()?.lock_timeout_ms == lock.as_millis() as i32).then_some(()))
+        })
     }
 
     /// A new member, which has not joined yet and has no share session.

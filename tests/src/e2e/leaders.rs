@@ -68,7 +68,7 @@ fn changes(cluster: &Cluster) -> Result<()> {
 }
 
 /// Makes the first replica of partition 0 its leader.
-fn elect(cluster: &Cluster, topic: &Topic, replicas: &[i32]) -> Result<()> {
+pub(super) fn elect(cluster: &Cluster, topic: &Topic, replicas: &[i32]) -> Result<()> {
     /// The first of the replicas, if it is in sync.
     const PREFERRED: i8 = 0;
     let mut client = cluster.any()?;

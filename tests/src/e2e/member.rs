@@ -353,13 +353,15 @@ impl fmt::Display for Acquired {
     }
 }
 
-impl FromIterator<AcquiredRecords> for Acquired {
-    fn from_iter<T: IntoIterator<Item = AcquiredRecords>>(ranges: T) -> Self {
-        let offsets = |range: AcquiredRecords| {
-            (range.first_offset..=range.last_offset).map(move |offset| (offset, range.delivery_count))
-        };
-        Self(ranges.into_iter().flat_map(offsets).collect())
+/// Offsets with their delivery counts.
+impl FromIterator<(i64, i16)> for Acquired {
+    fn from_iter<T: IntoIterator<Item = (i64, i16)>>(offsets: T) -> Self {
+        Self(offsets.into_iter().collect())
     }
+}
+
+fn offsets(range: AcquiredRecords) -> impl Iterator<Item = (i64, i16)> {
+    (range.first_offset..=range.last_offset).map(move |offset| (offset, range.delivery_count))
 }
 
 impl From<ShareFetchResponse> for Answer {
@@ -370,7 +372,7 @@ impl From<ShareFetchResponse> for Answer {
                 error: it.error_code,
                 acknowledge_error: it.acknowledge_error_code,
                 current_leader: it.current_leader,
-                acquired: it.acquired_records.into_iter().collect(),
+                acquired: it.acquired_records.into_iter().flat_map(offsets).collect(),
             };
             (it.partition_index, row)
         };

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use kafka_protocol::messages::ShareFetchRequest;
-use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
+use kafka_protocol::share::ShareAcquireMode;
 
 use super::Scenario;
 use super::cluster::Cluster;
+use super::consumers::{configured, expect};
 use super::group::Group;
-use super::member::{ACCEPT, Carrier};
 
 pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario::new("Kafka's share consumer and ours in one group: each record is accepted once", one_group)];
@@ -38,23 +38,30 @@ fn one_group(cluster: &Cluster) -> Result<()> {
         ensure!(start.elapsed() < Duration::from_secs(60), "Kafka's consumer has accepted only {accepted:?}");
     }
 
-    let mut ours = group.member()?;
-    ours.heartbeat()?;
-    ours.open()?;
+    let mut ours = configured(&group, |config| {
+        config.fetch.acquire_mode = ShareAcquireMode::RecordLimit;
+        config.fetch.max_records = 5;
+    })?;
+    while ours.consumer().assignment().len() == 0 {
+        ensure!(ours.poll(Duration::from_millis(50))?.is_empty(), "records are left");
+    }
     for _ in 0..MORE / 10 {
         cluster.produce(&group.topic, group.leader, 10)?;
     }
     while accepted.len() < 10 + MORE {
         java.collect(&mut accepted)?;
-        ours.heartbeat()?;
-        let request = ShareFetchRequest { max_records: 5, share_acquire_mode: 1, ..ours.fetch_request() };
-        let acquired = ours.send_fetch(&request)?.rows.remove(&0).unwrap_or_default().acquired;
-        for offset in acquired.offsets() {
-            ours.acknowledge(Carrier::Fetch, 0, &[(offset, offset, &[ACCEPT])])?.expect(ErrorCode::NONE)?;
+        let records = ours.poll(Duration::from_millis(50))?;
+        let offsets = records
+            .iter()
+            .flat_map(|batch| batch.records.iter().map(|it| (batch.partition, it.record.offset())));
+        for (partition, offset) in offsets {
+            ours.acknowledge(partition, offset, AcknowledgeType::ACCEPT)?;
             accepted.entry(offset).or_default().push("ours");
         }
         ensure!(start.elapsed() < Duration::from_secs(60), "only {} records are accepted", accepted.len());
     }
+    ours.close()?;
+    expect(&mut ours, ErrorCode::NONE)?;
     java.finish(&mut accepted)?;
 
     let twice: Vec<_> = accepted.iter().filter(|(_, who)| who.len() > 1).collect();

@@ -4,6 +4,7 @@
 //! that has seen them before.
 
 mod cluster;
+mod consumers;
 mod group;
 mod leaders;
 mod locks;
@@ -67,6 +68,7 @@ pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
     let all = [
         rebalances::SCENARIOS,
         mixed::SCENARIOS,
+        consumers::SCENARIOS,
         renewal::SCENARIOS,
         leaders::SCENARIOS,
         shapes::SCENARIOS,

@@ -282,8 +282,12 @@ impl Worker {
                             "{partition} is given up in poll {}, announced in {announced:?}",
                             self.polls
                         );
-                        let is_processed = self.queue.iter().all(|(_, record)| record.partition != *partition);
-                        ensure!(is_processed, "{partition} is given up while records of it are being processed");
+                        let is_processed =
+                            self.queue.iter().all(|(_, record)| record.partition != *partition);
+                        ensure!(
+                            is_processed,
+                            "{partition} is given up while records of it are being processed"
+                        );
                         self.revocations.given_up += 1;
                     }
                 }
