@@ -1,7 +1,6 @@
 //! Fetches partitions for a consumer: who leads them, where it is, what has come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::mem;
 
 use anyhow::{Context, Result};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -9,7 +8,7 @@ use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{FetchRequest, FetchResponse, MetadataRequest, MetadataResponse};
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::rebalance::TopicPartition;
-use kafka_protocol::records::Batches;
+use kafka_protocol::records::{Batches, OwnedRecord};
 use kafka_protocol::wire::{Bytes, Str, Uuid};
 
 use crate::client::Client;
@@ -25,7 +24,8 @@ pub(crate) struct Fetcher {
     addresses: BTreeMap<i32, String>,
     /// The offset of the next record, per partition.
     positions: BTreeMap<TopicPartition, i64>,
-    records: VecDeque<ConsumerRecord>,
+    /// What has come and nobody has seen. No queue is empty.
+    records: BTreeMap<TopicPartition, VecDeque<OwnedRecord>>,
     /// Whether leaders have to be looked up again.
     pub(crate) is_stale: bool,
 }
@@ -71,22 +71,31 @@ impl Fetcher {
     /// A partition is not the consumer's any more, and neither are records of it that nobody has seen.
     pub(crate) fn forget(&mut self, partition: &TopicPartition) {
         self.positions.remove(partition);
-        self.records.retain(|record| record.partition != *partition);
+        self.records.remove(partition);
     }
 
     pub(crate) fn has_records(&self) -> bool {
         !self.records.is_empty()
     }
 
-    /// What has come since the last time.
-    pub(crate) fn take(&mut self) -> Vec<ConsumerRecord> {
-        mem::take(&mut self.records).into()
+    /// At most so many of the records that have come, from all partitions alike.
+    pub(crate) fn take(&mut self, max: usize) -> Vec<ConsumerRecord> {
+        let share = max.div_ceil(self.records.len().max(1));
+        let mut taken = Vec::new();
+        for (partition, records) in &mut self.records {
+            let count = share.min(max - taken.len()).min(records.len());
+            let record = |record| ConsumerRecord { partition: partition.clone(), record };
+            taken.extend(records.drain(..count).map(record));
+        }
+        self.records.retain(|_, records| !records.is_empty());
+        taken
     }
 
     /// A request for each leader of partitions that have no records waiting.
     pub(crate) fn requests(&mut self) -> BTreeMap<i32, FetchRequest> {
         let mut requests = BTreeMap::<_, FetchRequest>::new();
-        for (partition, position) in &self.positions {
+        let empty = self.positions.iter().filter(|(partition, _)| !self.records.contains_key(partition));
+        for (partition, position) in empty {
             let Some(topic) = self.topics.get(&partition.topic) else { continue };
             let Some(leader) = topic.leaders.get(&partition.partition) else { continue };
             if *leader < 0 {
@@ -147,7 +156,7 @@ impl Fetcher {
                 for record in batch.records().with_context(|| partition.to_string())?.owned() {
                     let record = record?;
                     if record.offset() >= *position {
-                        self.records.push_back(ConsumerRecord { partition: partition.clone(), record });
+                        self.records.entry(partition.clone()).or_default().push_back(record);
                     }
                 }
             }

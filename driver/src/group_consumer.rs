@@ -2,10 +2,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use kafka_protocol::connection::{Config as ConnectionConfig, ConnectionError, Received};
 use kafka_protocol::messages::FetchResponse;
-use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::protocol::{ApiKey, ErrorCode};
 use kafka_protocol::rebalance::{
     CommitId, Config, Destination, Event, Member, OffsetAndMetadata, Outgoing, Poll, RequestId, Response,
     TopicPartition,
@@ -63,7 +63,7 @@ pub struct Polled {
 /// What a response is for.
 #[derive(Debug)]
 enum Sent {
-    Member(RequestId),
+    Member { id: RequestId, api_key: ApiKey, deadline: Duration },
     Fetch,
 }
 
@@ -99,12 +99,13 @@ impl GroupConsumer {
         self.refresh()
     }
 
-    /// Polls, and waits so long for records. It comes back at once when there are some, or when partitions changed.
+    /// Polls for at most so many records, and waits so long for them. It comes back at once when there are some, or when
+    /// partitions changed.
     ///
     /// # Errors
     ///
     /// The member has failed, or records cannot be read.
-    pub fn poll(&mut self, timeout: Duration) -> Result<Polled> {
+    pub fn poll(&mut self, timeout: Duration, max_records: usize) -> Result<Polled> {
         let deadline = Instant::now() + timeout;
         let changes = self.member.poll(self.now());
         for assigned in &changes.assigned {
@@ -117,11 +118,11 @@ impl GroupConsumer {
         let is_quiet =
             changes.assigned.is_empty() && changes.to_be_revoked.is_empty() && changes.lost.is_empty();
         self.send()?;
-        while is_quiet && !self.fetcher.has_records() && self.step(deadline)? {}
+        while is_quiet && (max_records == 0 || !self.fetcher.has_records()) && self.step(deadline)? {}
         if let Some(failure) = self.member.failure() {
             bail!("the member has failed: {failure}");
         }
-        Ok(Polled { records: self.fetcher.take(), changes, events: self.events() })
+        Ok(Polled { records: self.fetcher.take(max_records), changes, events: self.events() })
     }
 
     /// Goes on with what is under way until then, such as heartbeats and commits. Partitions change only in
@@ -159,6 +160,7 @@ impl GroupConsumer {
         let deadline = Instant::now() + timeout;
         self.member.close(timeout, self.now());
         while !self.member.is_finished() && self.step(deadline)? {}
+        ensure!(Instant::now() < deadline, "the coordinator does not answer");
         Ok(self.events())
     }
 
@@ -213,7 +215,7 @@ impl GroupConsumer {
         for (node, request) in self.fetcher.requests() {
             let is_busy =
                 self.in_flight.iter().any(|((to, _), sent)| *to == node && matches!(sent, Sent::Fetch));
-            if is_busy || self.fetcher.has_records() {
+            if is_busy {
                 continue;
             }
             let address = self.fetcher.address(node).context("a leader without an address")?.to_owned();
@@ -226,7 +228,8 @@ impl GroupConsumer {
         Ok(())
     }
 
-    fn send_for_member(&mut self, Outgoing { id, to, request, .. }: &Outgoing) {
+    fn send_for_member(&mut self, Outgoing { id, to, request, deadline }: &Outgoing) {
+        self.give_up();
         let (node, address) = match to {
             Destination::Any => (ANY, self.bootstrap.clone()),
             // A connection of its own, which Kafka's clients number so too.
@@ -238,7 +241,10 @@ impl GroupConsumer {
             .connect(node, &address)
             .and_then(|()| self.nodes.send_with(node, |connection, frame| request.send(connection, frame)));
         match sent {
-            Ok(correlation_id) => drop(self.in_flight.insert((node, correlation_id), Sent::Member(*id))),
+            Ok(correlation_id) => {
+                let sent = Sent::Member { id: *id, api_key: request.api_key(), deadline: *deadline };
+                self.in_flight.insert((node, correlation_id), sent);
+            }
             Err(error) => {
                 let is_ours = error.downcast_ref::<ConnectionError>().is_some();
                 let code =
@@ -254,7 +260,7 @@ impl GroupConsumer {
 
     fn received(&mut self, node: i32, received: &Received) -> Result<()> {
         match self.in_flight.remove(&(node, received.correlation_id)) {
-            Some(Sent::Member(id)) => match Response::decode(received)? {
+            Some(Sent::Member { id, .. }) => match Response::decode(received)? {
                 Some(response) => self.member.receive(id, response, self.now()),
                 None => bail!("a response of {:?}", received.api_key),
             },
@@ -269,7 +275,7 @@ impl GroupConsumer {
         let lost: Vec<_> = self.in_flight.keys().filter(|(to, _)| *to == node).copied().collect();
         for key in lost {
             match self.in_flight.remove(&key) {
-                Some(Sent::Member(id)) => self.member.fail(id, ErrorCode::NETWORK_EXCEPTION, now),
+                Some(Sent::Member { id, .. }) => self.member.fail(id, ErrorCode::NETWORK_EXCEPTION, now),
                 Some(Sent::Fetch) => self.fetcher.is_stale = true,
                 None => {}
             }
@@ -279,9 +285,16 @@ impl GroupConsumer {
         }
     }
 
-    /// Closes connections on which nobody waits any more for a response that is still to come.
+    /// Closes connections whose next response is late, or that of a `JoinGroup` that nobody waits for any more: it may
+    /// take long, and what is sent behind it is not read before.
     fn give_up(&mut self) {
-        let is_late = |sent: &Sent| matches!(sent, Sent::Member(id) if !self.member.is_waiting_for(*id));
+        let now = self.now();
+        let is_late = |sent: &Sent| match sent {
+            Sent::Member { id, api_key, deadline } => {
+                !self.member.is_waiting_for(*id) && (*deadline <= now || *api_key == ApiKey::JOIN_GROUP)
+            }
+            Sent::Fetch => false,
+        };
         let late: BTreeSet<_> =
             self.in_flight.iter().filter(|(_, sent)| is_late(sent)).map(|((node, _), _)| *node).collect();
         for node in late {

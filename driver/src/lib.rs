@@ -5,6 +5,7 @@
 //! it says which request goes to which node and until when there is nothing to do, and is told what comes back.
 //! On top of them are [`ShareGroupConsumer`], the machine of share groups, and [`GroupConsumer`], that of KIP-983.
 
+pub mod admin;
 mod client;
 mod fetcher;
 mod group_consumer;

@@ -77,12 +77,12 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "rebalance")]
+pub mod rebalance;
 #[cfg(feature = "records")]
 pub mod records;
 #[cfg(feature = "share-group")]
 pub mod share;
-#[cfg(feature = "rebalance")]
-pub mod rebalance;
 pub mod wire;
 
 /// The examples in the README are tests too.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use driver::Client;
+use driver::admin::{Topic, configure_group, eventually, none};
 use kafka_protocol::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
 use kafka_protocol::wire::Str;
 
-use super::cluster::{Cluster, Topic, eventually, none};
+use super::cluster::Cluster;
 use super::member::Member;
 
 /// A share group and its topic, each partition of which holds two record batches: offsets 0-4 and 5-9.
@@ -41,7 +42,7 @@ impl<'a> Group<'a> {
         let group = Self { cluster, name: cluster.unique("group"), topic, leader };
         let millis = lock.as_millis().to_string();
         let configs = [("share.auto.offset.reset", "earliest"), ("share.record.lock.duration.ms", &millis)];
-        cluster.configure_group(&group.name, &configs)?;
+        configure_group(&mut cluster.any()?, &group.name, &configs)?;
         let mut founder = group.member()?;
         // Without the first of them the leader would begin behind what is there.
         group.await_lock(lock)?;
@@ -55,7 +56,7 @@ impl<'a> Group<'a> {
     }
 
     pub(super) fn configure(&self, key: &str, value: &str) -> Result<()> {
-        self.cluster.configure_group(&self.name, &[(key, value)])
+        configure_group(&mut self.cluster.any()?, &self.name, &[(key, value)])
     }
 
     pub(super) fn lock_lasts(&self, lock: Duration) -> Result<()> {

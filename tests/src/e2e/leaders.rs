@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use driver::admin::{Topic, eventually, none};
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
@@ -11,7 +12,7 @@ use kafka_protocol::messages::{AlterPartitionReassignmentsRequest, ElectLeadersR
 use kafka_protocol::protocol::ErrorCode;
 
 use super::Scenario;
-use super::cluster::{Cluster, Topic, eventually, none};
+use super::cluster::Cluster;
 use super::group::Group;
 use super::member::{ACCEPT, Carrier, RENEW};
 

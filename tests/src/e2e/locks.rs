@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use driver::admin::eventually;
 use kafka_protocol::messages::ShareFetchRequest;
 use kafka_protocol::protocol::ErrorCode;
 
 use super::Scenario;
-use super::cluster::{Cluster, eventually};
+use super::cluster::Cluster;
 use super::group::Group;
 use super::member::{ACCEPT, Acquired, Carrier, Member, RELEASE};
 

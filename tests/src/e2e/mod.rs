@@ -5,6 +5,7 @@
 
 mod cluster;
 mod consumers;
+mod examples;
 mod group;
 mod leaders;
 mod locks;
@@ -67,6 +68,7 @@ pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
     // The long ones first.
     let all = [
         rebalances::SCENARIOS,
+        examples::SCENARIOS,
         mixed::SCENARIOS,
         consumers::SCENARIOS,
         renewal::SCENARIOS,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use driver::admin::{Topic, none, produce_request, record_batch};
 use driver::{Client, ConsumerRecord, GroupConsumer};
 use kafka_protocol::messages::leave_group_request::MemberIdentity;
 use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, LeaveGroupRequest};
@@ -12,7 +13,7 @@ use kafka_protocol::records::Compression;
 use kafka_protocol::wire::Str;
 
 use super::Scenario;
-use super::cluster::{Cluster, Topic, none, produce_request, record_batch};
+use super::cluster::Cluster;
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("rebalance, consumer protocol: announced in poll N, given up in poll N+1", |cluster| {
@@ -123,7 +124,7 @@ fn removed(cluster: &Cluster, protocol: Protocol) -> Result<()> {
 
     let start = Instant::now();
     let lost = loop {
-        let polled = worker.consumer.poll(Duration::from_millis(50))?;
+        let polled = worker.consumer.poll(Duration::from_millis(50), 100)?;
         if !polled.changes.lost.is_empty() {
             break polled.changes.lost;
         }
@@ -225,7 +226,7 @@ impl Worker {
 
     /// One round of KIP-983's loop.
     fn turn(&mut self) -> Result<()> {
-        let polled = self.consumer.poll(Duration::from_millis(20))?;
+        let polled = self.consumer.poll(Duration::from_millis(20), 100)?;
         self.polls += 1;
         self.observe(&polled.events)?;
         let Revocations { announced, others_flowed, .. } = &mut self.revocations;

@@ -4,11 +4,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use driver::admin::eventually;
 use kafka_protocol::messages::ShareFetchRequest;
 use kafka_protocol::protocol::ErrorCode;
 
 use super::Scenario;
-use super::cluster::{Cluster, eventually};
+use super::cluster::Cluster;
 use super::group::Group;
 use super::locks::{Watch, within};
 use super::member::{ACCEPT, Acquired, Carrier, RELEASE, RENEW};

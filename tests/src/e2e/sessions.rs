@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
+use driver::admin::none;
 use kafka_protocol::messages::{ShareFetchRequest, ShareFetchResponse};
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::wire::Str;
 
 use super::Scenario;
-use super::cluster::{Cluster, none};
+use super::cluster::Cluster;
 use super::group::Group;
 use super::member::{ACCEPT, Carrier, Member, RENEW};
 

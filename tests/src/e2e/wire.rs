@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use driver::Client;
+use driver::admin::{Topic, none, produce_request, record_batch};
 use kafka_protocol::connection::{Config, Connection};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{
@@ -11,7 +12,7 @@ use kafka_protocol::protocol::{ApiKey, Request, Versions};
 use kafka_protocol::records::{Batches, Compression};
 
 use super::Scenario;
-use super::cluster::{Cluster, Topic, none, produce_request, record_batch};
+use super::cluster::Cluster;
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("versions: ApiVersions, Metadata and FindCoordinator in each version", each_version),
