@@ -50,4 +50,6 @@ mod share_client_session;
 #[cfg(test)]
 mod share_metrics;
 #[cfg(test)]
+mod share_simulation;
+#[cfg(test)]
 mod version_limits;
