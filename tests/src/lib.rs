@@ -4,6 +4,8 @@
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+mod random;
+pub mod records;
 pub mod reports;
 pub mod vectors;
 pub mod walks;
@@ -39,8 +41,6 @@ mod kip_1222_bytes;
 mod primitives;
 #[cfg(test)]
 mod properties;
-#[cfg(test)]
-mod random;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]

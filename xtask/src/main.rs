@@ -4,6 +4,7 @@ mod bench;
 mod codegen;
 mod inspect;
 mod program;
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Verb {
     Bench(bench::Arguments),
     /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
     Vectors(Paths),
+    /// Runs record batches of Kafka, files or folders, or has Kafka read batches
+    Records(records::Arguments),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
     /// Replays walks over a share partition, a file of them, against the acquisition locks
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
         Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
+        Verb::Records(arguments) => records::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {
