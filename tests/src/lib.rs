@@ -50,4 +50,8 @@ mod share_client_session;
 #[cfg(test)]
 mod share_metrics;
 #[cfg(test)]
+mod share_recording;
+#[cfg(test)]
+mod share_replay;
+#[cfg(test)]
 mod version_limits;

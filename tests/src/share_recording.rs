@@ -5,8 +5,8 @@ use std::path::Path;
 
 use kafka_protocol::connection::decode_request_header;
 use kafka_protocol::messages::{
-    CreateTopicsRequest, CreateTopicsResponse, IncrementalAlterConfigsRequest, ProduceRequest, ResponseHeader,
-    ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
+    CreateTopicsRequest, CreateTopicsResponse, IncrementalAlterConfigsRequest, ProduceRequest,
+    ResponseHeader, ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
     ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
 };
 use kafka_protocol::protocol::{DecodeError, Message};
@@ -16,7 +16,8 @@ use serde_json::Value as Json;
 use crate::vectors::{texts, unhex};
 
 /// All recordings.
-pub(crate) const NAMES: [&str; 7] = ["acknowledge", "fetch", "sessions", "more", "locks", "edge", "malformed"];
+pub(crate) const NAMES: [&str; 7] =
+    ["acknowledge", "fetch", "sessions", "more", "locks", "edge", "malformed"];
 
 /// A frame, decoded.
 pub(crate) struct Frame {
@@ -82,7 +83,9 @@ fn request(api: &str, version: i16, mut bytes: Bytes) -> Body {
         "IncrementalAlterConfigs" => {
             Body::Configs(IncrementalAlterConfigsRequest::decode(bytes, version).unwrap())
         }
-        "ShareGroupHeartbeat" => share(ShareGroupHeartbeatRequest::decode(bytes, version).map(Body::Heartbeat)),
+        "ShareGroupHeartbeat" => {
+            share(ShareGroupHeartbeatRequest::decode(bytes, version).map(Body::Heartbeat))
+        }
         "ShareFetch" => share(ShareFetchRequest::decode(bytes, version).map(Body::Fetch)),
         "ShareAcknowledge" => share(ShareAcknowledgeRequest::decode(bytes, version).map(Body::Acknowledge)),
         _ => Body::Other,
