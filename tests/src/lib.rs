@@ -48,6 +48,8 @@ mod share_acknowledgements;
 #[cfg(test)]
 mod share_client_session;
 #[cfg(test)]
+mod share_locks;
+#[cfg(test)]
 mod share_metrics;
 #[cfg(test)]
 mod share_recording;
