@@ -56,4 +56,6 @@ mod share_recording;
 #[cfg(test)]
 mod share_replay;
 #[cfg(test)]
+mod share_tables;
+#[cfg(test)]
 mod version_limits;
