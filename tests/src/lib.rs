@@ -57,5 +57,6 @@ mod share_recording;
 mod share_replay;
 #[cfg(test)]
 mod share_tables;
+mod share_simulation;
 #[cfg(test)]
 mod version_limits;

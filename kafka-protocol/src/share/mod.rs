@@ -17,6 +17,7 @@
 mod acknowledgements;
 pub mod broker;
 mod client_session;
+pub mod consumer;
 pub mod locks;
 mod metrics;
 pub mod sessions;
@@ -28,6 +29,7 @@ pub use client_session::{
     AcknowledgeResult, ClientSession, ClientSessionError, FetchSizes, ShareAcquireMode,
     next_share_session_epoch,
 };
+pub use consumer::ShareConsumer;
 pub use locks::SharePartition;
 pub use metrics::{Meter, Rate, Rates, RecordAcknowledgements, ShareConsumerMetrics};
 pub use sessions::ShareSessionCache;
