@@ -50,8 +50,15 @@ mod share_client_session;
 #[cfg(test)]
 mod share_consumer;
 #[cfg(test)]
+mod share_locks;
+#[cfg(test)]
 mod share_metrics;
 #[cfg(test)]
+mod share_recording;
+#[cfg(test)]
+mod share_replay;
 mod share_simulation;
+#[cfg(test)]
+mod share_tables;
 #[cfg(test)]
 mod version_limits;
