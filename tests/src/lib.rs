@@ -5,6 +5,8 @@ pub mod e2e;
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+mod random;
+pub mod records;
 pub mod reports;
 pub mod vectors;
 pub mod walks;
@@ -41,14 +43,23 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod share_acknowledgements;
 #[cfg(test)]
 mod share_client_session;
 #[cfg(test)]
+mod share_consumer;
+#[cfg(test)]
+mod share_locks;
+#[cfg(test)]
 mod share_metrics;
+#[cfg(test)]
+mod share_recording;
+#[cfg(test)]
+mod share_replay;
+mod share_simulation;
+#[cfg(test)]
+mod share_tables;
 #[cfg(test)]
 mod version_limits;

@@ -56,7 +56,7 @@ impl Naive {
 #[test]
 fn rates_are_those_of_a_meter_that_ticks_every_five_seconds() {
     for seed in 0..200 {
-        let mut random = Random::new("meter", seed);
+        let mut random = Random::new("meter", 0, seed);
         // A grid that does not begin at the origin.
         let start = Duration::from_millis(random.below(10_000) as u64);
         let (mut meter, mut naive) = (Meter::new(start), Naive { ticks: 0, uncounted: 0, rates: None });

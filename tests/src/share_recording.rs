@@ -5,9 +5,9 @@ use std::path::Path;
 
 use kafka_protocol::connection::decode_request_header;
 use kafka_protocol::messages::{
-    CreateTopicsRequest, CreateTopicsResponse, IncrementalAlterConfigsRequest, ProduceRequest, ResponseHeader,
+    CreateTopicsResponse, IncrementalAlterConfigsRequest, ProduceRequest, ResponseHeader,
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
-    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+    ShareGroupHeartbeatRequest,
 };
 use kafka_protocol::protocol::{DecodeError, Message};
 use kafka_protocol::wire::Bytes;
@@ -16,7 +16,8 @@ use serde_json::Value as Json;
 use crate::vectors::{texts, unhex};
 
 /// All recordings.
-pub(crate) const NAMES: [&str; 7] = ["acknowledge", "fetch", "sessions", "more", "locks", "edge", "malformed"];
+pub(crate) const NAMES: [&str; 7] =
+    ["acknowledge", "fetch", "sessions", "more", "locks", "edge", "malformed"];
 
 /// A frame, decoded.
 pub(crate) struct Frame {
@@ -30,12 +31,11 @@ pub(crate) struct Frame {
 }
 
 pub(crate) enum Body {
-    Topics(CreateTopicsRequest),
     TopicsCreated(CreateTopicsResponse),
     Produce(ProduceRequest),
     Configs(IncrementalAlterConfigsRequest),
     Heartbeat(ShareGroupHeartbeatRequest),
-    HeartbeatAnswer(ShareGroupHeartbeatResponse),
+    HeartbeatAnswer,
     Fetch(ShareFetchRequest),
     FetchAnswer(ShareFetchResponse),
     Acknowledge(ShareAcknowledgeRequest),
@@ -77,12 +77,13 @@ fn request(api: &str, version: i16, mut bytes: Bytes) -> Body {
     decode_request_header(&mut bytes).unwrap();
     let share = |body: Result<Body, DecodeError>| body.unwrap_or(Body::Undecodable);
     match api {
-        "CreateTopics" => Body::Topics(CreateTopicsRequest::decode(bytes, version).unwrap()),
         "Produce" => Body::Produce(ProduceRequest::decode(bytes, version).unwrap()),
         "IncrementalAlterConfigs" => {
             Body::Configs(IncrementalAlterConfigsRequest::decode(bytes, version).unwrap())
         }
-        "ShareGroupHeartbeat" => share(ShareGroupHeartbeatRequest::decode(bytes, version).map(Body::Heartbeat)),
+        "ShareGroupHeartbeat" => {
+            share(ShareGroupHeartbeatRequest::decode(bytes, version).map(Body::Heartbeat))
+        }
         "ShareFetch" => share(ShareFetchRequest::decode(bytes, version).map(Body::Fetch)),
         "ShareAcknowledge" => share(ShareAcknowledgeRequest::decode(bytes, version).map(Body::Acknowledge)),
         _ => Body::Other,
@@ -92,7 +93,7 @@ fn request(api: &str, version: i16, mut bytes: Bytes) -> Body {
 fn response(api: &str, version: i16, mut bytes: Bytes) -> Body {
     match api {
         "CreateTopics" => Body::TopicsCreated(answer(&mut bytes, version)),
-        "ShareGroupHeartbeat" => Body::HeartbeatAnswer(answer(&mut bytes, version)),
+        "ShareGroupHeartbeat" => Body::HeartbeatAnswer,
         "ShareFetch" => Body::FetchAnswer(answer(&mut bytes, version)),
         "ShareAcknowledge" => Body::AcknowledgeAnswer(answer(&mut bytes, version)),
         _ => Body::Other,

@@ -134,7 +134,7 @@ fn read(path: &Path) -> Result<String> {
 }
 
 /// A file itself; of a folder all vector files in it and below it, in alphabetical order.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -151,7 +151,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn is_lines(path: &Path) -> bool {
+pub(crate) fn is_lines(path: &Path) -> bool {
     has_ending(path, ".jsonl") || has_ending(path, ".jsonl.gz")
 }
 

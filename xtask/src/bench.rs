@@ -25,20 +25,37 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Verb {
+    /// Compares reading and writing of record batches with other crates and with the compression alone
+    Records {
+        /// Only rows with this in `compression/operation`, as in `none/lazy`
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+
+        /// How often each case is measured
+        #[arg(long, value_name = "N")]
+        rounds: Option<u32>,
+    },
     /// Compares what it costs to compile the crate with a peer, and tells the size of a program; needs minutes
     Build,
 }
 
 /// Times everything in one interleaved run, then counts allocations in another build, as counting costs time.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(Verb::Build) = arguments.verb {
-        return build::run();
+    match &arguments.verb {
+        Some(Verb::Build) => build::run(),
+        Some(Verb::Records { filter, rounds }) => {
+            measure(["records_time", "records_allocs"], filter.as_deref(), *rounds)
+        }
+        None => measure(["time", "allocs"], arguments.filter.as_deref(), arguments.rounds),
     }
-    let filter = arguments.filter.iter().flat_map(|text| ["--filter".to_owned(), text.clone()]);
-    let rounds = arguments.rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
+}
+
+fn measure([time, allocs]: [&str; 2], filter: Option<&str>, rounds: Option<u32>) -> Result<()> {
+    let filter = filter.iter().flat_map(|text| ["--filter".to_owned(), (*text).to_owned()]);
+    let rounds = rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
     let filter: Vec<String> = filter.collect();
-    binary("time", filter.iter().cloned().chain(rounds))?;
-    binary("allocs", filter)
+    binary(time, filter.iter().cloned().chain(rounds))?;
+    binary(allocs, filter)
 }
 
 fn binary(name: &str, arguments: impl IntoIterator<Item = String>) -> Result<()> {

@@ -6,6 +6,7 @@ mod codegen;
 mod e2e;
 mod inspect;
 mod program;
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Verb {
     Bench(bench::Arguments),
     /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
     Vectors(Paths),
+    /// Runs record batches of Kafka, files or folders, or has Kafka read batches
+    Records(records::Arguments),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
     /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::E2e(arguments) => e2e::run(&arguments),
         Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
+        Verb::Records(arguments) => records::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {

@@ -104,7 +104,8 @@ impl Node {
             self.release(&key);
             return rows.response(world, &key.group_id).into();
         }
-        if request.is_renew_ack || !rows.is_empty() {
+        if !rows.is_empty() {
+            // Beside acknowledgements all that is listed has a row (measured).
             last_listings(request).iter().for_each(|listing| rows.list(listing.partition));
         }
         let empty = self.sessions.get(&key).is_none_or(|session| session.partitions().next().is_none());

@@ -149,7 +149,7 @@ impl ShareConsumer {
             (Receiver::FindCoordinator, R::FindCoordinator(response)) => self.coordinator_found(&response),
             (Receiver::Metadata, R::Metadata(response)) => self.metadata_received(&response),
             (Receiver::Heartbeat, R::ShareGroupHeartbeat(response)) => {
-                self.heartbeat_answered(sent, &response)
+                self.heartbeat_answered(sent, &response);
             }
             (Receiver::Leader, R::ShareFetch(response)) => self.fetched(sent, &response),
             (Receiver::Leader, R::ShareAcknowledge(response)) => self.acknowledged(sent, &response),
@@ -183,7 +183,7 @@ impl ShareConsumer {
         while let Some(at) = self.sent.iter().position(|sent| sent.node == node) {
             match self.sent.swap_remove(at).to {
                 Receiver::FindCoordinator => self.control.find_coordinator.failed(self.now, &self.config),
-                Receiver::Metadata => self.control.metadata.failed(self.now, &self.config),
+                Receiver::Metadata => self.metadata_failed(),
                 Receiver::Heartbeat => self.membership.lost(self.now, &self.config),
                 Receiver::Leader => {}
             }
@@ -290,7 +290,7 @@ impl ShareConsumer {
 
     fn metadata_received(&mut self, response: &MetadataResponse) {
         if !response.error_code.is_ok() {
-            return self.control.metadata.failed(self.now, &self.config);
+            return self.metadata_failed();
         }
         self.topics.update(response);
         self.is_stale = true;
@@ -308,6 +308,11 @@ impl ShareConsumer {
         if !is_whole {
             self.control.refresh_at = Some(self.now + self.config.retry_backoff_max);
         }
+    }
+
+    fn metadata_failed(&mut self) {
+        self.control.metadata.failed(self.now, &self.config);
+        self.control.metadata_needed = true;
     }
 
     fn heartbeat_answered(&mut self, sent: Sent, response: &ShareGroupHeartbeatResponse) {

@@ -29,18 +29,28 @@ pub(super) fn decode(
 ) -> Decoded {
     let ranges = Ranges::new(acquired);
     let mut decoded = Decoded::default();
-    let mut end = i64::MIN;
-    for batch in Batches::new(field) {
-        let read = batch.and_then(|batch| {
-            end = end.max(batch.header().last_offset());
-            read_batch(&batch, &ranges, lock_deadline, options, &mut decoded)
-        });
+    let (mut batches, mut end, mut is_whole) = (Batches::new(field), i64::MIN, true);
+    for batch in &mut batches {
+        let read = match batch {
+            Ok(batch) => {
+                end = end.max(batch.header().last_offset());
+                read_batch(&batch, &ranges, lock_deadline, options, &mut decoded)
+            }
+            Err(error) => {
+                is_whole = false;
+                Err(error)
+            }
+        };
         if let Err(error) = read {
             decoded.error.get_or_insert(error);
         }
     }
-    decoded.records.sort_by_key(|acquired| acquired.record.offset);
-    decoded.records.dedup_by_key(|acquired| acquired.record.offset);
+    // A range may end in a hole between the last batch and the next one of the log.
+    if is_whole && batches.trailing().is_empty() && end > i64::MIN {
+        end = i64::MAX;
+    }
+    decoded.records.sort_by_key(|acquired| acquired.record.offset());
+    decoded.records.dedup_by_key(|acquired| acquired.record.offset());
     acknowledge_the_rest(&ranges, end, &mut decoded);
     decoded
 }
@@ -62,7 +72,7 @@ fn read_batch(
     let read = batch.records_with(options).and_then(|records| {
         for record in records.owned() {
             let record = record?;
-            if let Some(delivery_count) = ranges.delivery_count(record.offset) {
+            if let Some(delivery_count) = ranges.delivery_count(record.offset()) {
                 decoded.records.push(AcquiredRecord { record, delivery_count, lock_deadline });
             }
         }
@@ -83,8 +93,8 @@ fn read_batch(
     read
 }
 
-/// Acquired offsets that have no record up to the end of the last batch are gaps, as compaction and control records
-/// leave them. What lies behind it cannot be known, and is released.
+/// Acquired offsets up to `end` that have no record are gaps, as compaction and control records leave them. What lies
+/// behind it cannot be known, as the batches end early, and is released.
 fn acknowledge_the_rest(ranges: &Ranges, end: i64, decoded: &mut Decoded) {
     let mut rest = PartitionAcknowledgements::default();
     for &(first, last, _) in &ranges.0 {
@@ -97,7 +107,7 @@ fn acknowledge_the_rest(ranges: &Ranges, end: i64, decoded: &mut Decoded) {
     }
     // Everything that is in none of both.
     let known = std::mem::take(&mut decoded.automatic);
-    let mut offsets = decoded.records.iter().map(|acquired| acquired.record.offset).peekable();
+    let mut offsets = decoded.records.iter().map(|acquired| acquired.record.offset()).peekable();
     for (first, last, ty) in rest.ranges() {
         let mut next = first;
         while let Some(offset) = offsets.next_if(|offset| *offset <= last) {

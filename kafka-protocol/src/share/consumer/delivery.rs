@@ -118,7 +118,7 @@ impl Delivery {
         self.held = records
             .iter()
             .map(|acquired| Held {
-                offset: acquired.record.offset,
+                offset: acquired.record.offset(),
                 delivery_count: acquired.delivery_count,
                 state: State::InFlight,
                 lock_deadline: acquired.lock_deadline,
@@ -234,7 +234,7 @@ impl Delivery {
         // What could be read once can be read again.
         let mut records = decode(&self.field, &renewed, None, options).records;
         for acquired in &mut records {
-            let at = self.held.binary_search_by_key(&acquired.record.offset, |held| held.offset);
+            let at = self.held.binary_search_by_key(&acquired.record.offset(), |held| held.offset);
             acquired.lock_deadline = at.ok().and_then(|at| self.held[at].lock_deadline);
         }
         Some(self.records(records))
