@@ -39,6 +39,8 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rebalance;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod version_limits;

@@ -30,8 +30,8 @@ const CONSUMER: Str = Str::const_new("consumer");
 /// The version of subscriptions and assignments: that of Kafka's consumer since 3.5 (KIP-881). Readers take later ones.
 const EMBEDDED_VERSION: i16 = 3;
 
-/// How much longer than the rebalance timeout a member waits for the answer to `JoinGroup`.
-const JOIN_GRACE: Duration = Duration::from_secs(5);
+/// How much longer than the coordinator may take a member waits for its answer.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The reason for the second round of a cooperative rebalance.
 const GIVE_UP: &str = "need to revoke partitions and re-join";
@@ -345,8 +345,14 @@ impl Classic {
         self.rejoin = Some(Str::default());
     }
 
-    pub(super) fn request_timeout(&self, core: &Core) -> Duration {
-        core.config.request_timeout.max(core.config.max_poll_interval.saturating_add(JOIN_GRACE))
+    /// `JoinGroup` is answered when all have joined, or the rebalance timeout is over.
+    pub(super) fn join_timeout(&self, core: &Core) -> Duration {
+        core.config.request_timeout.max(core.config.max_poll_interval.saturating_add(GRACE))
+    }
+
+    /// `SyncGroup` is answered when the leader has made the assignment, or its session is over.
+    pub(super) fn sync_timeout(&self, core: &Core) -> Duration {
+        core.config.request_timeout.max(core.config.session_timeout.saturating_add(GRACE))
     }
 
     /// When the next request to the coordinator is due, if it is due by itself.

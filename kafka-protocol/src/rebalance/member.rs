@@ -365,7 +365,9 @@ impl Member {
             return None;
         }
         let core = &self.core;
+        let leaves = core.leaving.is_some() && core.partitions.is_empty();
         let requests = match core.coordinator.node {
+            Some(_) if leaves => [None; 3],
             Some(_) => [
                 self.protocol.request_due(core, now),
                 core.commit_backoff.deadline(now),
@@ -450,6 +452,7 @@ impl Member {
             self.failed(sent, ErrorCode::REQUEST_TIMED_OUT, None, now);
         }
         self.core.commits.expire(now);
+        self.settle();
         self.protocol.expire(&mut self.core, now);
         let polls = self.core.leaving.is_none() && !self.core.is_stale;
         if polls && self.core.poll_end().is_some_and(|end| end <= now) {
@@ -602,7 +605,8 @@ impl Member {
 
     fn timeout(&self, purpose: &Purpose, now: Duration) -> Duration {
         match (purpose, &self.protocol, &self.core.leaving) {
-            (Purpose::Join, Protocol::Classic(classic), _) => classic.request_timeout(&self.core),
+            (Purpose::Join, Protocol::Classic(classic), _) => classic.join_timeout(&self.core),
+            (Purpose::Sync, Protocol::Classic(classic), _) => classic.sync_timeout(&self.core),
             (Purpose::Leave, _, Some(leaving)) => leaving.deadline.saturating_sub(now),
             _ => self.core.config.request_timeout,
         }
