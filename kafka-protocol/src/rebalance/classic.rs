@@ -105,11 +105,17 @@ impl Classic {
 
     /// Whether nothing can be committed, and nothing is under way that would change it.
     pub(super) fn is_outside(&self) -> bool {
-        matches!(self.phase, Phase::Unjoined)
+        matches!(self.phase, Phase::Unjoined) && self.generation < 0
     }
 
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        matches!(self.phase, Phase::Stable).then(|| self.identity())
+    /// As whom the member may commit now. A member that leaves does not wait for a round that it will not join: as long as
+    /// the coordinator waits for the others, the last generation is good.
+    pub(super) fn stamp(&self, leaves: bool) -> Option<Stamp> {
+        match self.phase {
+            Phase::Stable => Some(self.identity()),
+            Phase::Unjoined if leaves && self.generation >= 0 => Some(self.identity()),
+            _ => None,
+        }
     }
 
     pub(super) fn identity(&self) -> Stamp {
@@ -148,9 +154,7 @@ impl Classic {
     /// Gives up what is ready for it, takes what is new.
     pub(super) fn advance(&mut self, core: &mut Core, now: Duration) {
         self.look_at_topics(core);
-        if let Phase::Assigning(_) = self.phase {
-            self.assign(core);
-        }
+        self.assign(core);
         if !self.is_between_rounds() {
             return;
         }
@@ -421,8 +425,8 @@ impl Classic {
         self.assigned_by = Some(core.topics.snapshot(&topics));
     }
 
-    /// Makes the assignment, if the numbers of partitions are known.
-    fn assign(&mut self, core: &Core) {
+    /// Makes the assignment, if the member is the leader and has to, and the numbers of partitions are known.
+    pub(super) fn assign(&mut self, core: &Core) {
         let Phase::Assigning(members) = &self.phase else { return };
         let topics: BTreeSet<_> = members.iter().flat_map(|member| &member.topics).cloned().collect();
         if topics.iter().any(|topic| core.topics.partitions(topic).is_none()) {

@@ -327,7 +327,7 @@ impl Member {
 
     /// The generation or member epoch with which commits are sent now; `None` if none can be.
     pub fn generation_or_epoch(&self) -> Option<i32> {
-        self.protocol.stamp().map(|stamp| stamp.epoch)
+        self.protocol.stamp(self.core.leaving.is_some()).map(|stamp| stamp.epoch)
     }
 
     /// What happened, the oldest first; `None` when there is nothing more.
@@ -502,6 +502,10 @@ impl Member {
                 Protocol::Consumer(consumer) => consumer.advance(&mut self.core, now),
             };
         };
+        // The others wait for a leader's assignment, and commits for the end of the round.
+        if let Protocol::Classic(classic) = &mut self.protocol {
+            classic.assign(&self.core);
+        }
         // Commits that cannot be sent any more are not waited for.
         if leaving.deadline <= now || self.protocol.is_outside() {
             self.core.partitions.waive();
@@ -547,7 +551,7 @@ impl Member {
                 return self.find_coordinator_request(now);
             }
             // Commits first: what follows may end the generation that they belong to.
-            let stamp = self.protocol.stamp();
+            let stamp = self.protocol.stamp(self.core.leaving.is_some());
             let commit = stamp.clone().and_then(|stamp| self.core.commit_request(stamp, now));
             commit.or_else(|| self.protocol_request(now)).or_else(|| {
                 let consumer_protocol = matches!(self.protocol, Protocol::Consumer(_));
@@ -718,9 +722,9 @@ impl Core {
 }
 
 impl Protocol {
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self, leaves: bool) -> Option<Stamp> {
         match self {
-            Self::Classic(classic) => classic.stamp(),
+            Self::Classic(classic) => classic.stamp(leaves),
             Self::Consumer(consumer) => consumer.stamp(),
         }
     }
