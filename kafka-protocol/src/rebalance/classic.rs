@@ -108,13 +108,19 @@ impl Classic {
         matches!(self.phase, Phase::Unjoined) && self.generation < 0
     }
 
-    /// As whom the member may commit now. A member that leaves does not wait for a round that it will not join: as long as
-    /// the coordinator waits for the others, the last generation is good.
-    pub(super) fn stamp(&self, leaves: bool) -> Option<Stamp> {
+    /// As whom the member may commit now.
+    pub(super) fn stamp(&self, core: &Core) -> Option<Stamp> {
+        self.is_member(core).then(|| self.identity())
+    }
+
+    /// Whether heartbeats and commits can be sent. Between two attempts to join that is so only if the next one has to wait
+    /// for a revocation, or there will be none: as long as the coordinator waits for other members, the last generation is
+    /// good. It may also be over already; then it would be a pity to ask instead of joining.
+    fn is_member(&self, core: &Core) -> bool {
         match self.phase {
-            Phase::Stable => Some(self.identity()),
-            Phase::Unjoined if leaves && self.generation >= 0 => Some(self.identity()),
-            _ => None,
+            Phase::Stable => true,
+            Phase::Unjoined => self.generation >= 0 && (core.leaving.is_some() || !self.has_given_up(core)),
+            _ => false,
         }
     }
 
@@ -246,16 +252,20 @@ impl Classic {
             && self.is_between_rounds()
             && core.may_join()
             && self.backoff.is_over(now)
-            && core.partitions.completing().next().is_none()
-            && if self.is_eager() {
-                core.partitions.is_empty()
-            } else {
-                core.partitions.owned().all(|(partition, _)| core.is_subscribed(&partition.topic))
+            && self.has_given_up(core)
+    }
+
+    fn has_given_up(&self, core: &Core) -> bool {
+        let mut owned = core.partitions.owned();
+        core.partitions.completing().next().is_none()
+            && match self.is_eager() {
+                true => owned.next().is_none(),
+                false => owned.all(|(partition, _)| core.is_subscribed(&partition.topic)),
             }
     }
 
     fn heartbeat_due(&self, core: &Core) -> Option<Duration> {
-        let beats = matches!(self.phase, Phase::Stable)
+        let beats = self.is_member(core)
             && !core.in_flight.any(|purpose| matches!(purpose, Purpose::Heartbeat));
         beats.then(|| match self.heartbeat_now {
             true => Duration::ZERO,

@@ -327,7 +327,7 @@ impl Member {
 
     /// The generation or member epoch with which commits are sent now; `None` if none can be.
     pub fn generation_or_epoch(&self) -> Option<i32> {
-        self.protocol.stamp(self.core.leaving.is_some()).map(|stamp| stamp.epoch)
+        self.protocol.stamp(&self.core).map(|stamp| stamp.epoch)
     }
 
     /// What happened, the oldest first; `None` when there is nothing more.
@@ -551,7 +551,7 @@ impl Member {
                 return self.find_coordinator_request(now);
             }
             // Commits first: what follows may end the generation that they belong to.
-            let stamp = self.protocol.stamp(self.core.leaving.is_some());
+            let stamp = self.protocol.stamp(&self.core);
             let commit = stamp.clone().and_then(|stamp| self.core.commit_request(stamp, now));
             commit.or_else(|| self.protocol_request(now)).or_else(|| {
                 let consumer_protocol = matches!(self.protocol, Protocol::Consumer(_));
@@ -722,9 +722,9 @@ impl Core {
 }
 
 impl Protocol {
-    fn stamp(&self, leaves: bool) -> Option<Stamp> {
+    fn stamp(&self, core: &Core) -> Option<Stamp> {
         match self {
-            Self::Classic(classic) => classic.stamp(leaves),
+            Self::Classic(classic) => classic.stamp(core),
             Self::Consumer(consumer) => consumer.stamp(),
         }
     }

@@ -14,7 +14,7 @@ use super::watch::Seen;
 use super::world::{KINDS, Kind, Weather, World};
 
 /// Days of each protocol.
-const DAYS: u64 = 1200;
+const DAYS: u64 = 1600;
 
 struct Report {
     seen: Seen,
