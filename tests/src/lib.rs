@@ -43,6 +43,8 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rebalance;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod share_acknowledgements;

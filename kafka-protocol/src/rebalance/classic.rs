@@ -30,8 +30,8 @@ const CONSUMER: Str = Str::const_new("consumer");
 /// The version of subscriptions and assignments: that of Kafka's consumer since 3.5 (KIP-881). Readers take later ones.
 const EMBEDDED_VERSION: i16 = 3;
 
-/// How much longer than the rebalance timeout a member waits for the answer to `JoinGroup`.
-const JOIN_GRACE: Duration = Duration::from_secs(5);
+/// How much longer than the coordinator may take a member waits for its answer.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The reason for the second round of a cooperative rebalance.
 const GIVE_UP: &str = "need to revoke partitions and re-join";
@@ -105,11 +105,23 @@ impl Classic {
 
     /// Whether nothing can be committed, and nothing is under way that would change it.
     pub(super) fn is_outside(&self) -> bool {
-        matches!(self.phase, Phase::Unjoined)
+        matches!(self.phase, Phase::Unjoined) && self.generation < 0
     }
 
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        matches!(self.phase, Phase::Stable).then(|| self.identity())
+    /// As whom the member may commit now.
+    pub(super) fn stamp(&self, core: &Core) -> Option<Stamp> {
+        self.is_member(core).then(|| self.identity())
+    }
+
+    /// Whether heartbeats and commits can be sent. Between two attempts to join that is so only if the next one has to wait
+    /// for a revocation, or there will be none: as long as the coordinator waits for other members, the last generation is
+    /// good. It may also be over already; then it would be a pity to ask instead of joining.
+    fn is_member(&self, core: &Core) -> bool {
+        match self.phase {
+            Phase::Stable => true,
+            Phase::Unjoined => self.generation >= 0 && (core.leaving.is_some() || !self.has_given_up(core)),
+            _ => false,
+        }
     }
 
     pub(super) fn identity(&self) -> Stamp {
@@ -148,9 +160,7 @@ impl Classic {
     /// Gives up what is ready for it, takes what is new.
     pub(super) fn advance(&mut self, core: &mut Core, now: Duration) {
         self.look_at_topics(core);
-        if let Phase::Assigning(_) = self.phase {
-            self.assign(core);
-        }
+        self.assign(core);
         if !self.is_between_rounds() {
             return;
         }
@@ -242,16 +252,20 @@ impl Classic {
             && self.is_between_rounds()
             && core.may_join()
             && self.backoff.is_over(now)
-            && core.partitions.completing().next().is_none()
-            && if self.is_eager() {
-                core.partitions.is_empty()
-            } else {
-                core.partitions.owned().all(|(partition, _)| core.is_subscribed(&partition.topic))
+            && self.has_given_up(core)
+    }
+
+    fn has_given_up(&self, core: &Core) -> bool {
+        let mut owned = core.partitions.owned();
+        core.partitions.completing().next().is_none()
+            && match self.is_eager() {
+                true => owned.next().is_none(),
+                false => owned.all(|(partition, _)| core.is_subscribed(&partition.topic)),
             }
     }
 
     fn heartbeat_due(&self, core: &Core) -> Option<Duration> {
-        let beats = matches!(self.phase, Phase::Stable)
+        let beats = self.is_member(core)
             && !core.in_flight.any(|purpose| matches!(purpose, Purpose::Heartbeat));
         beats.then(|| match self.heartbeat_now {
             true => Duration::ZERO,
@@ -345,8 +359,14 @@ impl Classic {
         self.rejoin = Some(Str::default());
     }
 
-    pub(super) fn request_timeout(&self, core: &Core) -> Duration {
-        core.config.request_timeout.max(core.config.max_poll_interval.saturating_add(JOIN_GRACE))
+    /// `JoinGroup` is answered when all have joined, or the rebalance timeout is over.
+    pub(super) fn join_timeout(&self, core: &Core) -> Duration {
+        core.config.request_timeout.max(core.config.max_poll_interval.saturating_add(GRACE))
+    }
+
+    /// `SyncGroup` is answered when the leader has made the assignment, or its session is over.
+    pub(super) fn sync_timeout(&self, core: &Core) -> Duration {
+        core.config.request_timeout.max(core.config.session_timeout.saturating_add(GRACE))
     }
 
     /// When the next request to the coordinator is due, if it is due by itself.
@@ -415,8 +435,8 @@ impl Classic {
         self.assigned_by = Some(core.topics.snapshot(&topics));
     }
 
-    /// Makes the assignment, if the numbers of partitions are known.
-    fn assign(&mut self, core: &Core) {
+    /// Makes the assignment, if the member is the leader and has to, and the numbers of partitions are known.
+    pub(super) fn assign(&mut self, core: &Core) {
         let Phase::Assigning(members) = &self.phase else { return };
         let topics: BTreeSet<_> = members.iter().flat_map(|member| &member.topics).cloned().collect();
         if topics.iter().any(|topic| core.topics.partitions(topic).is_none()) {

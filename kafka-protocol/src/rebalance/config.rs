@@ -47,8 +47,8 @@ pub struct Config {
     /// Default 300 s.
     pub max_poll_interval: Duration,
 
-    /// The longest wait for a response (`request.timeout.ms`). For `JoinGroup` it is the rebalance timeout and 5 s, if that
-    /// is longer.
+    /// The longest wait for a response (`request.timeout.ms`). For `JoinGroup` it is the rebalance timeout and 5 s, for
+    /// `SyncGroup` the session timeout and 5 s, if that is longer.
     ///
     /// Default 30 s.
     pub request_timeout: Duration,

@@ -327,7 +327,7 @@ impl Member {
 
     /// The generation or member epoch with which commits are sent now; `None` if none can be.
     pub fn generation_or_epoch(&self) -> Option<i32> {
-        self.protocol.stamp().map(|stamp| stamp.epoch)
+        self.protocol.stamp(&self.core).map(|stamp| stamp.epoch)
     }
 
     /// What happened, the oldest first; `None` when there is nothing more.
@@ -365,7 +365,9 @@ impl Member {
             return None;
         }
         let core = &self.core;
+        let leaves = core.leaving.is_some() && core.partitions.is_empty();
         let requests = match core.coordinator.node {
+            Some(_) if leaves => [None; 3],
             Some(_) => [
                 self.protocol.request_due(core, now),
                 core.commit_backoff.deadline(now),
@@ -450,6 +452,7 @@ impl Member {
             self.failed(sent, ErrorCode::REQUEST_TIMED_OUT, None, now);
         }
         self.core.commits.expire(now);
+        self.settle();
         self.protocol.expire(&mut self.core, now);
         let polls = self.core.leaving.is_none() && !self.core.is_stale;
         if polls && self.core.poll_end().is_some_and(|end| end <= now) {
@@ -499,6 +502,10 @@ impl Member {
                 Protocol::Consumer(consumer) => consumer.advance(&mut self.core, now),
             };
         };
+        // The others wait for a leader's assignment, and commits for the end of the round.
+        if let Protocol::Classic(classic) = &mut self.protocol {
+            classic.assign(&self.core);
+        }
         // Commits that cannot be sent any more are not waited for.
         if leaving.deadline <= now || self.protocol.is_outside() {
             self.core.partitions.waive();
@@ -544,7 +551,7 @@ impl Member {
                 return self.find_coordinator_request(now);
             }
             // Commits first: what follows may end the generation that they belong to.
-            let stamp = self.protocol.stamp();
+            let stamp = self.protocol.stamp(&self.core);
             let commit = stamp.clone().and_then(|stamp| self.core.commit_request(stamp, now));
             commit.or_else(|| self.protocol_request(now)).or_else(|| {
                 let consumer_protocol = matches!(self.protocol, Protocol::Consumer(_));
@@ -602,7 +609,8 @@ impl Member {
 
     fn timeout(&self, purpose: &Purpose, now: Duration) -> Duration {
         match (purpose, &self.protocol, &self.core.leaving) {
-            (Purpose::Join, Protocol::Classic(classic), _) => classic.request_timeout(&self.core),
+            (Purpose::Join, Protocol::Classic(classic), _) => classic.join_timeout(&self.core),
+            (Purpose::Sync, Protocol::Classic(classic), _) => classic.sync_timeout(&self.core),
             (Purpose::Leave, _, Some(leaving)) => leaving.deadline.saturating_sub(now),
             _ => self.core.config.request_timeout,
         }
@@ -714,9 +722,9 @@ impl Core {
 }
 
 impl Protocol {
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self, core: &Core) -> Option<Stamp> {
         match self {
-            Self::Classic(classic) => classic.stamp(),
+            Self::Classic(classic) => classic.stamp(core),
             Self::Consumer(consumer) => consumer.stamp(),
         }
     }

@@ -14,7 +14,7 @@ pub(super) struct Partitions {
     owned: BTreeMap<TopicPartition, Owned>,
     lost_unreported: BTreeSet<TopicPartition>,
     lost: BTreeSet<TopicPartition>,
-    /// Lost at any time and not assigned again since, so that a commit can be refused by its right name.
+    /// Lost at any time and not reported as assigned since, so that a commit can be refused by its right name.
     ever_lost: BTreeSet<TopicPartition>,
 }
 
@@ -83,6 +83,7 @@ impl Partitions {
                 }
                 Stage::Ready => {
                     owned.stage = Stage::Fetchable;
+                    self.ever_lost.remove(partition);
                     changes.assigned.push((partition.clone(), owned.committed.clone()));
                 }
                 _ => {}
@@ -105,7 +106,6 @@ impl Partitions {
     /// Takes a partition that the protocol has assigned; nothing if it is owned.
     pub(super) fn adopt(&mut self, partition: TopicPartition, topic_id: Uuid) {
         self.lost.remove(&partition);
-        self.ever_lost.remove(&partition);
         let owned = Owned { topic_id, stage: Stage::Assigned, unwanted: false, committed: None };
         self.owned.entry(partition).or_insert(owned);
     }
@@ -180,7 +180,7 @@ impl Partitions {
     pub(super) fn may_commit(&self, partition: &TopicPartition) -> Result<(), NoCommit> {
         match self.owned.get(partition).map(|owned| owned.stage) {
             Some(Stage::Fetchable | Stage::ToRevoke { .. }) => Ok(()),
-            None if self.ever_lost.contains(partition) => Err(NoCommit::Lost),
+            _ if self.ever_lost.contains(partition) => Err(NoCommit::Lost),
             _ => Err(NoCommit::NotOwned),
         }
     }
