@@ -4,12 +4,14 @@
 //! fields are public, a message starts from its defaults:
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 //!
 //! let request = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
 //! let body = request.encode(2)?;
 //! let again = ShareFetchRequest::decode(body, 2)?;
 //! assert_eq!(again, request);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -86,6 +88,6 @@ pub mod share;
 pub mod wire;
 
 /// The examples in the README are tests too.
-#[cfg(all(doctest, feature = "records"))]
+#[cfg(all(doctest, feature = "records", feature = "share"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
