@@ -74,6 +74,8 @@ struct Revocations {
     announced: BTreeMap<TopicPartition, usize>,
     /// How many were given up.
     given_up: usize,
+    /// How many commits of them were answered in between.
+    committed: usize,
     /// How many polls gave records of other partitions while some were announced.
     others_flowed: usize,
 }
@@ -91,8 +93,9 @@ fn rebalance(cluster: &Cluster, protocol: Protocol) -> Result<()> {
         half(workers) && workers[1].processed.len() > 20
     })?;
     let moved = if protocol == Protocol::Eager { 4 } else { 2 };
-    let Revocations { given_up, others_flowed, .. } = first.revocations;
+    let Revocations { given_up, committed, others_flowed, .. } = first.revocations;
     ensure!(given_up == moved, "given up are {given_up}, expected {moved}");
+    ensure!(committed > 0, "nothing was committed between announcement and give-up");
     ensure!(others_flowed > 0 || protocol == Protocol::Eager, "the other partitions were paused");
 
     let mut processed = second.close()?;
@@ -292,7 +295,13 @@ impl Worker {
                         self.revocations.given_up += 1;
                     }
                 }
-                Event::Committed(result) => ensure!(result.is_ok(), "a commit: {result:?}"),
+                Event::Committed(result) => {
+                    ensure!(result.is_ok(), "a commit: {result:?}");
+                    let announced = &self.revocations.announced;
+                    let committed =
+                        result.partitions.iter().filter(|(partition, _)| announced.contains_key(partition));
+                    self.revocations.committed += committed.count();
+                }
                 Event::Failed(refusal) | Event::Refused(refusal) => ensure!(false, "{refusal}"),
                 _ => {}
             }

@@ -1,15 +1,19 @@
-//! Which acknowledgements a broker takes, by either request. A partition for each row, all in one group.
+//! Which acknowledgements a broker takes, by either request. A partition for each row, all in one group. Our own lock
+//! machine has to come to the same.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
+use kafka_protocol::share::locks::{LockConfig, SharePartition};
+use kafka_protocol::share::validate::{AcknowledgementBatch, batches};
 use kafka_protocol::wire::Uuid;
 
 use super::Scenario;
 use super::cluster::Cluster;
 use super::group::Group;
-use super::member::{ACCEPT, Batch, Carrier, GAP, Member, REJECT, RELEASE, RENEW};
+use super::member::{ACCEPT, Acquired, Batch, Carrier, GAP, Member, REJECT, RELEASE, RENEW};
+use crate::walks::{fetch, log_of};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("acknowledgements by ShareAcknowledge", |cluster| rows(cluster, Carrier::Acknowledge)),
@@ -150,6 +154,8 @@ fn check(group: &Group<'_>, rows: &[&Row], carriers: &[Carrier], version: Option
     }
     let mut free = other.acquire_rest()?;
     for (partition, row) in (0..).zip(rows) {
+        let ours = predict(row, version.unwrap_or(2)).context(row.name)?;
+        ensure!(ours == (row.answer, row.free.to_owned()), "{}: our lock machine has {ours:?}", row.name);
         let found = free.remove(&partition).unwrap_or_default().to_string();
         ensure!(found == row.free, "{}: then `{found}` is free, expected `{}`", row.name, row.free);
     }
@@ -166,6 +172,37 @@ fn send(owner: &mut Member, carrier: Carrier, partition: i32, row: &Row) -> Resu
     ensure!(answer.error.is_ok(), "a partition's error is not one of the request: {}", answer.error);
     ensure!(answer.rows.len() == 1 && answer.rows.contains_key(&partition), "rows: {:?}", answer.rows);
     answer.expect(row.answer)
+}
+
+/// What our own lock machine answers to the last request, and what is then free.
+fn predict(row: &Row, version: i16) -> Result<(ErrorCode, String)> {
+    let log = log_of([5, 5]);
+    let mut partition = SharePartition::new(LockConfig::default(), 0);
+    fetch(&mut partition, "owner", &log);
+    let mut answer = NONE;
+    for request in row.requests {
+        ensure!(answer.is_ok(), "a request before the last one fails with {answer}");
+        let types = |types: &[i8]| types.iter().copied().map(AcknowledgeType).collect::<Vec<_>>();
+        let sent: Vec<_> = request.iter().map(|batch| (batch.0, batch.1, types(batch.2))).collect();
+        let sent = || {
+            sent.iter().map(|(first, last, types)| AcknowledgementBatch {
+                first_offset: *first,
+                last_offset: *last,
+                acknowledge_types: types,
+            })
+        };
+        answer = match batches(sent(), version, row.is_renew_ack) {
+            Err(_) => INVALID,
+            Ok(()) => partition
+                .acknowledge(Duration::ZERO, "owner", sent())
+                .err()
+                .map_or(NONE, |error| error.code()),
+        };
+    }
+    let ranges = fetch(&mut partition, "other", &log).into_iter();
+    let free: Acquired =
+        ranges.flat_map(|(first, last, count)| (first..=last).map(move |offset| (offset, count))).collect();
+    Ok((answer, free.to_string()))
 }
 
 /// One request for several partitions: what is wrong with one is no harm to the others.

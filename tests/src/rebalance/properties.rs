@@ -201,5 +201,7 @@ fn trace() {
     let kind = KINDS[std::env::var("KIND").unwrap().parse::<usize>().unwrap()];
     let mut world = World::new(kind, if day % 2 == 0 { Weather::Fair } else { Weather::Foul }, day);
     world.run();
-    for node in &world.nodes { eprintln!("{:?}", node.watch.seen.breaches); }
+    for node in &world.nodes {
+        eprintln!("{:?}", node.watch.seen.breaches);
+    }
 }
