@@ -82,13 +82,16 @@ fn lock_raised(cluster: &Cluster) -> Result<()> {
     other.open()?;
     let long = 2 * LOCK;
     group.lock_lasts(long)?;
-    // Every response tells the duration in force, which comes to a broker by and by. Each attempt renews.
-    let renewed = eventually("the new duration", || {
+    // Every response tells the duration in force, which comes to a broker by and by.
+    let mut renew = || {
         let now = Instant::now();
         let answer = owner.acknowledge(Carrier::Acknowledge, 0, &[(0, 9, &[RENEW])])?;
         answer.expect(ErrorCode::NONE)?;
         Ok((answer.lock_timeout_ms == long.as_millis() as i32).then_some(now))
-    })?;
+    };
+    eventually("the new duration", &mut renew)?;
+    // Between that renewal and its response the duration may have changed.
+    let renewed = renew()?.context("the new duration is gone")?;
     let watch = Watch::until(&mut other, "0-9#2")?;
     within("a renewed offset", watch.came(0)?, renewed + long)
 }
