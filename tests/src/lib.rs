@@ -57,6 +57,7 @@ mod share_metrics;
 mod share_recording;
 #[cfg(test)]
 mod share_replay;
+#[cfg(test)]
 mod share_simulation;
 #[cfg(test)]
 mod share_tables;
