@@ -32,6 +32,7 @@
 //! | [`dynamic`] | messages of any schema as values, without generated code |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
+//! | `rebalance` | a member of a consumer group that revokes partitions over two polls (KIP-983), without its I/O |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
 //!
 //! Nothing here does I/O or reads a clock.
@@ -61,6 +62,7 @@
 //! |---|---|
 //! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
+//! | `rebalance` | the module of that name |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;

@@ -265,8 +265,8 @@ impl Classic {
     }
 
     fn heartbeat_due(&self, core: &Core) -> Option<Duration> {
-        let beats = self.is_member(core)
-            && !core.in_flight.any(|purpose| matches!(purpose, Purpose::Heartbeat));
+        let beats =
+            self.is_member(core) && !core.in_flight.any(|purpose| matches!(purpose, Purpose::Heartbeat));
         beats.then(|| match self.heartbeat_now {
             true => Duration::ZERO,
             false => self.heartbeat_at.saturating_add(core.config.heartbeat_interval),

@@ -162,7 +162,8 @@ impl Watch {
     pub(super) fn try_lost(&mut self, member: &mut Member, lost: &Partitions, now: Duration) {
         for partition in lost {
             self.occasion(6, 1);
-            let refused = member.commit([(partition.clone(), 1)], now) == Err(NotCommittable::Lost(partition.clone()));
+            let refused =
+                member.commit([(partition.clone(), 1)], now) == Err(NotCommittable::Lost(partition.clone()));
             self.expect(6, refused, || format!("a commit of {partition} is taken, which is lost"));
         }
     }
@@ -257,7 +258,12 @@ impl Watch {
             }
             // What is lost, although no poll has said so yet, is not given up.
             Request::LeaveGroup(_) => {
-                let given_up: Vec<_> = self.reported.iter().filter(|partition| member.owned().any(|owned| owned == *partition)).cloned().collect();
+                let given_up: Vec<_> = self
+                    .reported
+                    .iter()
+                    .filter(|partition| member.owned().any(|owned| owned == *partition))
+                    .cloned()
+                    .collect();
                 self.expect(4, given_up.is_empty(), || format!("a member leaves with {given_up:?}"));
             }
             Request::Heartbeat(_) => self.heartbeat(),
