@@ -6,6 +6,7 @@ mod classic_group;
 mod consumer_group;
 mod coordinator;
 mod properties;
+mod recorded;
 mod watch;
 mod wire;
 mod world;

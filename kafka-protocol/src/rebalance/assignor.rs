@@ -229,7 +229,8 @@ impl<'a> Sticky<'a> {
 
     /// A partition that may change hands so, best one that the giver has yet to get or the taker already has.
     fn movable(&self, from: usize, to: usize) -> Option<TopicPartition> {
-        let movable = self.assigned[from].iter().filter(|partition| self.members[to].may_have(partition));
+        let movable =
+            self.assigned[from].iter().rev().filter(|partition| self.members[to].may_have(partition));
         let loyalty = |partition: &&TopicPartition| match self.owners[*partition] {
             Ok(Some(owner)) if owner == to => 0,
             Ok(Some(owner)) if owner == from => 2,

@@ -14,7 +14,7 @@ use super::watch::Seen;
 use super::world::{KINDS, Kind, Weather, World};
 
 /// Days of each protocol.
-const DAYS: u64 = 1600;
+const DAYS: u64 = 200;
 
 struct Report {
     seen: Seen,
@@ -192,16 +192,4 @@ fn every_record_is_processed_and_on_fair_days_only_once() {
         &failures[..failures.len().min(8)]
     );
     assert!(*processed > 100_000, "only {processed} records");
-}
-
-#[test]
-fn trace() {
-    let Some(day) = std::env::var("TRACE").ok() else { return };
-    let day: u64 = day.parse().unwrap();
-    let kind = KINDS[std::env::var("KIND").unwrap().parse::<usize>().unwrap()];
-    let mut world = World::new(kind, if day % 2 == 0 { Weather::Fair } else { Weather::Foul }, day);
-    world.run();
-    for node in &world.nodes {
-        eprintln!("{:?}", node.watch.seen.breaches);
-    }
 }

@@ -354,11 +354,6 @@ impl World {
         }
         node.watch.before_poll(&node.member);
         let poll = node.member.poll(*now);
-        if std::env::var_os("TRACE").is_some()
-            && poll.assigned.len() + poll.lost.len() + poll.to_be_revoked.len() > 0
-        {
-            eprintln!("{:?} {} {poll:?}", now, node.name);
-        }
         node.watch.polled(&poll, &node.member);
         node.app.polled(&poll);
     }
@@ -371,9 +366,6 @@ impl World {
         while let Some(Outgoing { id, to, request, .. }) = self.nodes[index].member.next_request(self.now) {
             let node = &mut self.nodes[index];
             Self::take_events(node);
-            if std::env::var_os("TRACE").is_some() {
-                eprintln!("{:?} {} {request:?}", self.now, node.name);
-            }
             node.watch.sent(&request, &node.member);
             let version = request.version(self.versions[&request.api_key().into()]);
             let read =
@@ -404,9 +396,6 @@ impl World {
         while let Some(event) = node.member.next_event() {
             if let Event::GivenUp(partitions) = &event {
                 node.app.given_up(partitions);
-            }
-            if std::env::var_os("TRACE").is_some() {
-                eprintln!("   {} {event:?}", node.name);
             }
             node.watch.event(&event, &node.member);
         }
@@ -467,9 +456,6 @@ impl World {
             }
             let waits = node.member.is_waiting_for(sent.id);
             node.member.receive(sent.id, response.clone(), self.now);
-            if std::env::var_os("TRACE").is_some() {
-                eprintln!("{:?} {} {response:?}", self.now, node.name);
-            }
             if waits {
                 node.watch.received(&sent.request, &response);
             }
