@@ -64,7 +64,7 @@ impl fmt::Display for Outcome {
 /// Whether a case is as it should be, or how it differs.
 pub(crate) type Check = Result<(), String>;
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
