@@ -56,7 +56,8 @@ mod share_recording;
 #[cfg(test)]
 mod share_replay;
 #[cfg(test)]
-mod share_tables;
 mod share_simulation;
+#[cfg(test)]
+mod share_tables;
 #[cfg(test)]
 mod version_limits;
