@@ -1,6 +1,6 @@
 //! A share consumer with nothing to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use kafka_protocol::messages::ApiVersionsRequest;
@@ -17,7 +17,8 @@ pub struct IdleConsumer {
     consumer: ShareConsumer,
     cluster: Cluster,
     connections: HashMap<i32, ConnectionId>,
-    sent: HashMap<ConnectionId, (i32, Option<RequestId>)>,
+    /// By connection: the node, and the requests in flight; `None` is ApiVersions.
+    sent: HashMap<ConnectionId, (i32, VecDeque<Option<RequestId>>)>,
     now: Duration,
 }
 
@@ -63,12 +64,13 @@ impl IdleConsumer {
                 Action::Connect { node, .. } => {
                     let connection = self.cluster.connect(1).expect("up");
                     self.connections.insert(node, connection);
-                    self.sent.insert(connection, (node, None));
+                    self.sent.insert(connection, (node, VecDeque::from([None])));
                     self.cluster.send(self.now, connection, 3, ApiVersionsRequest::default());
                 }
                 Action::Send { node, id, version, request } => {
                     let connection = self.connections[&node];
-                    self.sent.insert(connection, (node, Some(id)));
+                    let (_, sent) = self.sent.get_mut(&connection).expect("connected");
+                    sent.push_back(Some(id));
                     self.cluster.send(self.now, connection, version, to_broker(request));
                 }
                 Action::Disconnect { node } => {
@@ -79,10 +81,11 @@ impl IdleConsumer {
         }
         while let Some(reply) = self.cluster.poll(self.now) {
             said = true;
-            let (node, id) = self.sent[&reply.connection];
+            let (node, sent) = self.sent.get_mut(&reply.connection).expect("connected");
+            let id = sent.pop_front().expect("asked for");
             match (reply.response, id) {
                 (BrokerResponse::ApiVersions(versions), _) => {
-                    self.consumer.connected(self.now, node, &versions);
+                    self.consumer.connected(self.now, *node, &versions);
                 }
                 (response, Some(id)) => {
                     let response = to_consumer(response);

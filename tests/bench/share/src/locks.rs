@@ -23,6 +23,9 @@ const LOCKS: usize = 100_000;
 /// How many records have states of their own.
 const RECORDS: i64 = 500;
 
+/// Something to do, and what it is.
+type Named<F> = (&'static str, F);
+
 pub(crate) fn rows() -> Vec<Row> {
     let (mut many, mut one) = (Batches::new(RECORDS), Batches::new(1));
     let mut rows = vec![Row {
@@ -33,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         ours: Box::new(move || time(|| (0..TIMES).for_each(|_| many.turn()))),
         other: Box::new(move || time(|| (0..TIMES).for_each(|_| one.turn()))),
     }];
-    let own_states: [(&str, fn(&mut Each)); 3] = [
+    let own_states: [Named<fn(&mut Each)>; 3] = [
         ("acquire 500 records, acknowledge them with a type for each", Each::one_batch),
         ("acquire 500 records one by one, acknowledge them with a batch for each", Each::batch_for_each),
         ("acquire 500 records, acknowledge them with a request for each", Each::request_for_each),
@@ -49,7 +52,7 @@ pub(crate) fn rows() -> Vec<Row> {
             other: Box::new(|| time(|| (0..20).for_each(|round| tree(round * RECORDS)))),
         });
     }
-    let locked: [(&str, fn() -> SharePartition); 2] = [
+    let locked: [Named<fn() -> SharePartition>; 2] = [
         ("expire 100 000 locks of a record each", one_record_batches),
         ("expire 100 000 locks, each renewed by itself", renewed_one_by_one),
     ];
