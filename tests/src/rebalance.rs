@@ -5,6 +5,8 @@ mod chance;
 mod classic_group;
 mod consumer_group;
 mod coordinator;
+mod corners;
+mod desk;
 mod properties;
 mod recorded;
 mod watch;
