@@ -7,6 +7,8 @@ mod consumer_group;
 mod coordinator;
 mod corners;
 mod desk;
+mod errors;
+mod leader;
 mod properties;
 mod recorded;
 mod watch;
