@@ -16,52 +16,13 @@ use kafka_protocol::protocol::{DecodeError, DecodeReason, Message, MessageVisito
 use kafka_protocol::wire::{Bytes, Str, Uuid};
 use kafka_protocol::{inspect, json};
 
+use crate::random::Random;
+
 /// Values per version of a message.
 const VALUES: u64 = 6;
 
 /// Damaged forms of each of them.
 const DAMAGES: u64 = 8;
-
-// ---- Chance ----
-
-/// SplitMix64: small, and good enough to pick values.
-struct Random(u64);
-
-impl Random {
-    /// A stream of its own for every case.
-    fn new(message: &str, version: i16, case: u64) -> Self {
-        // FNV-1a
-        let hash = message.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self(hash ^ (version as u64) << 32 ^ case)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    /// True once in `n` times.
-    fn once_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    fn bytes(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.next() as u8).collect()
-    }
-}
 
 // ---- Values ----
 
@@ -362,7 +323,7 @@ fn has_null_records(value: &Value) -> bool {
 // ---- Damage ----
 
 /// Changes bytes in one place, or cuts them there.
-fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let at = random.below(bytes.len().max(1));
     // Most of the structure is near the start if there are long values.
