@@ -1,5 +1,6 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
+pub mod e2e;
 #[rustfmt::skip] // as the generator laid it out
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
@@ -8,6 +9,7 @@ mod random;
 pub mod records;
 pub mod reports;
 pub mod vectors;
+pub mod walks;
 
 #[cfg(test)]
 mod any;
@@ -41,6 +43,26 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rebalance;
+#[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod share_acknowledgements;
+#[cfg(test)]
+mod share_client_session;
+#[cfg(test)]
+mod share_consumer;
+#[cfg(test)]
+mod share_locks;
+#[cfg(test)]
+mod share_metrics;
+#[cfg(test)]
+mod share_recording;
+#[cfg(test)]
+mod share_replay;
+#[cfg(test)]
+mod share_simulation;
+#[cfg(test)]
+mod share_tables;
 #[cfg(test)]
 mod version_limits;

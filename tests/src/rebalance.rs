@@ -1,0 +1,12 @@
+//! Members of consumer groups against a coordinator in memory, and against what Kafka's own consumers sent.
+
+mod app;
+mod chance;
+mod classic_group;
+mod consumer_group;
+mod coordinator;
+mod properties;
+mod recorded;
+mod watch;
+mod wire;
+mod world;
