@@ -502,13 +502,8 @@ fn put_small(
     }
     let [timestamp_delta, offset_delta, key_size, value_size] =
         [timestamp_delta, offset_delta, key_size, value_size].map(Small::of);
-    let length = 2
-        + timestamp_delta.len
-        + offset_delta.len
-        + key_size.len
-        + value_size.len
-        + key.len()
-        + value.len();
+    let length =
+        2 + timestamp_delta.len + offset_delta.len + key_size.len + value_size.len + key.len() + value.len();
     let size = Small::of(2 * length as u64);
     // In a register: what is written in small pieces cannot be read as a whole at once.
     let deltas = timestamp_delta.bits | offset_delta.bits << (8 * timestamp_delta.len);
