@@ -50,19 +50,18 @@ impl SharePartition {
             deadline: now + self.config.lock_duration,
             delivery_count_limit: self.config.delivery_count_limit,
         };
+        let mut hint = 0;
         let mut done = Ok(());
         for (index, batch) in batches.enumerate() {
-            done = self.acknowledge_batch(&sender, &batch);
-            if let Err(reason) = done {
+            if let Err(reason) = self.acknowledge_batch(&sender, &batch, &mut hint) {
                 self.roll_back();
-                self.settle();
-                return Err(AcknowledgeError { batch: index, reason });
+                done = Err(AcknowledgeError { batch: index, reason });
+                break;
             }
         }
-        debug_assert!(done.is_ok());
         self.undo.clear();
         self.settle();
-        Ok(())
+        done
     }
 
     fn check_renewals<'a>(
@@ -78,10 +77,12 @@ impl SharePartition {
         })
     }
 
+    /// Applies a batch. `hint` is where it is looked for first, and then where the next one probably is.
     fn acknowledge_batch(
         &mut self,
         sender: &Sender,
         batch: &AcknowledgementBatch<'_>,
+        hint: &mut usize,
     ) -> Result<(), AcknowledgeReason> {
         if !is_well_formed(batch) {
             return Err(AcknowledgeReason::Malformed);
@@ -90,12 +91,12 @@ impl SharePartition {
             return Ok(());
         }
         let from = batch.first_offset.max(self.start_offset);
-        let Some(mut index) = self.floor(from) else {
+        let Some(mut index) = self.floor_near(from, *hint) else {
             let straddles = batch.first_offset < self.start_offset;
             let defect = straddles && self.config.imitate_defects;
             return Err(if defect { AcknowledgeReason::Defect } else { AcknowledgeReason::NothingInFlight });
         };
-        let end = self.floor(batch.last_offset).unwrap_or(index);
+        let end = self.floor_near(batch.last_offset, index).unwrap_or(index);
         let last = self.batches[end].last;
         if last < from {
             return Err(AcknowledgeReason::FirstOffsetPastAcquired);
@@ -108,7 +109,18 @@ impl SharePartition {
         for index in index..=end {
             self.acknowledge_in(index, sender, batch)?;
         }
+        *hint = end;
         Ok(())
+    }
+
+    /// What [`floor`](Self::floor) finds, faster if it is at `near` or right behind.
+    fn floor_near(&self, offset: i64, near: usize) -> Option<usize> {
+        let starts_above = |index: usize| self.batches.get(index).is_none_or(|batch| batch.first > offset);
+        let found = (near..near + 2).find(|&index| starts_above(index + 1));
+        match found.filter(|&index| !starts_above(index)) {
+            None => self.floor(offset),
+            found => found,
+        }
     }
 
     /// Applies a batch to what was acquired together.

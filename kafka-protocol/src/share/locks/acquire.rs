@@ -324,7 +324,9 @@ impl SharePartition {
         self.timers.push(acquisition.acquired(batch.first, last, 1));
         self.acquired += count as usize;
         acquisition.left -= count;
-        self.search_from = self.search_from.min(last + 1);
+        if last < batch.last {
+            self.search_from = self.search_from.min(last + 1);
+        }
         if index == self.batches.len() {
             self.batches.push_back(batch);
         } else {

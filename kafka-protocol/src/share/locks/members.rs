@@ -8,15 +8,18 @@ use super::Record;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
     numbers: HashMap<Str, u32>,
-    /// By number; empty when the number is free.
+    /// By number; empty when the number is free, or for a member whose name is.
     names: Vec<Str>,
     free: Vec<u32>,
+    /// Who has acquired something last, who is probably the next to be asked for.
+    recent: u32,
 }
 
 impl Members {
     /// The number of a member, which it gets when it has none.
     pub(super) fn number(&mut self, member_id: &str) -> u32 {
         if let Some(number) = self.get(member_id) {
+            self.recent = number;
             return number;
         }
         let number = self.free.pop().unwrap_or_else(|| {
@@ -25,11 +28,15 @@ impl Members {
         });
         self.names[number as usize] = member_id.into();
         self.numbers.insert(member_id.into(), number);
+        self.recent = number;
         number
     }
 
     pub(super) fn get(&self, member_id: &str) -> Option<u32> {
-        self.numbers.get(member_id).copied()
+        match self.names.get(self.recent as usize) {
+            Some(name) if name == member_id && !name.is_empty() => Some(self.recent),
+            _ => self.numbers.get(member_id).copied(),
+        }
     }
 
     /// Forgets a member, that must not have acquired anything any more when the next one comes.
