@@ -1,5 +1,6 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
+pub mod e2e;
 #[rustfmt::skip] // as the generator laid it out
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
@@ -41,6 +42,8 @@ mod kip_1222_bytes;
 mod primitives;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod rebalance;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]

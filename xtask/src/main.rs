@@ -1,7 +1,9 @@
 //! The tasks of this workspace: `cargo xtask <verb>`.
 
 mod bench;
+mod broker;
 mod codegen;
+mod e2e;
 mod inspect;
 mod program;
 mod records;
@@ -31,6 +33,10 @@ enum Verb {
     Records(records::Arguments),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
+    /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
+    Broker(broker::Arguments),
+    /// Runs scenarios on a Kafka cluster, one of its own unless --broker names one; needs Java 17 and Maven
+    E2e(e2e::Arguments),
     /// Replays walks over a share partition, a file of them, against the acquisition locks
     Walks(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
+        Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::E2e(arguments) => e2e::run(&arguments),
         Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
         Verb::Records(arguments) => records::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
