@@ -59,7 +59,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(Verb::Records { filter, rounds }) => {
             measure(["records_time", "records_allocs"], filter.as_deref(), *rounds)
         }
-        Some(Verb::Share { rounds }) => share(*rounds),
         None => measure(["time", "allocs"], arguments.filter.as_deref(), arguments.rounds),
     }
 }
