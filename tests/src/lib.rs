@@ -53,6 +53,8 @@ mod share_client_session;
 #[cfg(test)]
 mod share_consumer;
 #[cfg(test)]
+mod share_java_client;
+#[cfg(test)]
 mod share_locks;
 #[cfg(test)]
 mod share_metrics;
