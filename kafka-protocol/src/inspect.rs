@@ -1,6 +1,7 @@
 //! What each byte of a message or of a frame means.
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::inspect;
 //! use kafka_protocol::messages::ShareFetchRequest;
 //! use kafka_protocol::protocol::Message;
@@ -14,6 +15,7 @@
 //!     " 8  01                 member_id              \"\"         length 0",
 //!     " 9  00000000           share_session_epoch    0",
 //! ]);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -342,7 +344,7 @@ fn name(steps: &[Step], ty: FieldType, value: &Value) -> Option<String> {
     let number = value.as_int()?;
     let field = steps.iter().rev().find_map(|step| match step {
         Step::Field(field) => Some(field.name),
-        Step::Element(_) => None,
+        Step::Element(_) | Step::Tags => None,
     })?;
     let name = match (ty, field) {
         (FieldType::Int16, _) if field.ends_with("ErrorCode") => ErrorCode(number.try_into().ok()?).name(),

@@ -1,6 +1,7 @@
 //! Messages as JSON, in the form of the converters in Apache Kafka.
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::json;
 //! use kafka_protocol::messages::ShareFetchRequest;
 //!
@@ -8,6 +9,7 @@
 //! let value = json::encode(&request, 2)?;
 //! assert_eq!(value["groupId"], "workers");
 //! assert_eq!(json::decode::<ShareFetchRequest>(&value, 2)?, request);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -309,6 +311,8 @@ fn json_path(steps: &[Step]) -> String {
                 path.extend(dynamic::json_name(field));
             }
             Step::Element(index) => path.push_str(&format!("[{index}]")),
+            // JSON leaves unknown tagged fields out.
+            Step::Tags => {}
         }
     }
     path
@@ -317,6 +321,7 @@ fn json_path(steps: &[Step]) -> String {
 /// Why JSON is not a message: which message, in which version, which member.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::json;
 /// use kafka_protocol::messages::ShareFetchRequest;
 ///
@@ -325,6 +330,7 @@ fn json_path(steps: &[Step]) -> String {
 ///     error.to_string(),
 ///     "ShareFetchRequest v2: groupId: string expected, found a number without a fraction",
 /// );
+/// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError(Box<Inner>);
@@ -429,10 +435,11 @@ impl fmt::Display for JsonReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedVersion { supported } => {
-                write!(f, "not a supported version (versions {supported})")
+                write!(f, "not a supported version ({})", supported.named())
             }
             Self::Retired { versions } => {
-                write!(f, "it is in versions {versions} only, which are not valid any more")
+                let verb = if versions.min() == versions.max() { "is" } else { "are" };
+                write!(f, "it is in {} only, which {verb} not valid any more", versions.named())
             }
             Self::Missing => f.write_str("is missing"),
             Self::WrongType { expected, found } => write!(f, "{expected} expected, found {found}"),

@@ -4,12 +4,14 @@
 //! fields are public, a message starts from its defaults:
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 //!
 //! let request = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
 //! let body = request.encode(2)?;
 //! let again = ShareFetchRequest::decode(body, 2)?;
 //! assert_eq!(again, request);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -34,6 +36,7 @@
 //! | `json` | messages as JSON in the form of Kafka's own converters |
 //! | [`inspect`] | what each byte of a message or frame means |
 //! | `share` | rules and state machines of share groups: acknowledgements, sessions, locks, the share consumer |
+//! | `rebalance` | a member of a consumer group that revokes partitions over two polls (KIP-983), without its I/O |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
 //!
 //! Nothing here does I/O or reads a clock.
@@ -66,6 +69,7 @@
 //! | `gzip`, `snappy`, `lz4`, `zstd` | these codecs for records; take `flate2`, `snap`, `lz4_flex` with `twox-hash`, `zstd` |
 //! | `json` | the module of that name; takes `serde_json` and `base64` |
 //! | `share-group` | the module `share`; takes `share` and `records` |
+//! | `rebalance` | the module of that name |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
@@ -77,6 +81,8 @@ pub mod json;
 #[rustfmt::skip] // as the generator laid it out
 pub mod messages;
 pub mod protocol;
+#[cfg(feature = "rebalance")]
+pub mod rebalance;
 #[cfg(feature = "records")]
 pub mod records;
 #[cfg(feature = "share-group")]
@@ -84,6 +90,6 @@ pub mod share;
 pub mod wire;
 
 /// The examples in the README are tests too.
-#[cfg(all(doctest, feature = "records"))]
+#[cfg(all(doctest, feature = "records", feature = "share"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

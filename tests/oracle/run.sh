@@ -1,7 +1,8 @@
 #!/bin/sh
 # Has Apache Kafka's own classes write the vectors anew. Needs Java 17, Maven, unzip and Maven Central.
 #
-#   ./run.sh [RELEASE]                  ../vectors/*.jsonl.gz, of this release of Kafka (default 4.4.0)
+#   ./run.sh [RELEASE]                  ../vectors/*.jsonl.gz and ../record-vectors/records.jsonl.gz, of this release
+#                                       of Kafka (default 4.4.0)
 #   ./run.sh RELEASE MAIN [ARGUMENT...] another main class: Oracle, Records, Verify, Bench, BenchRecords. The word
 #                                       SCHEMAS stands for the folder with the schemas of the release.
 #
@@ -39,14 +40,23 @@ if [ $# -gt 0 ]; then
   exit
 fi
 
-# A file per message, then an archive per module: the documents of its files, one per line.
-rm -rf "$target/vectors"
+# The documents of some files, one per line.
+archive() {
+  for file; do
+    tr -d '\n' < "$file"
+    echo
+  done | gzip -9n
+}
+
+# A file per message, then an archive per module.
+rm -rf "$target/vectors" "$target/record-vectors"
 run Oracle --schemas SCHEMAS --out "$target/vectors" --seed 1 --random 2
 for folder in "$target/vectors" "$target"/vectors/*/; do
   module=clients
   [ "$folder" = "$target/vectors" ] || module=$(basename "$folder")
-  for file in "$folder"/*.json; do
-    tr -d '\n' < "$file"
-    echo
-  done | gzip -9n > "$here/../vectors/$module.jsonl.gz"
+  archive "$folder"/*.json > "$here/../vectors/$module.jsonl.gz"
 done
+
+# A file per topic, then one archive.
+run Records --out "$target/record-vectors" --seed 1 --random 12
+archive "$target"/record-vectors/*.json > "$here/../record-vectors/records.jsonl.gz"

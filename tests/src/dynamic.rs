@@ -318,7 +318,7 @@ fn json_is_read_strictly_and_errors_name_the_member() {
     assert_eq!(
         json::from_value(&earlier, ShareFetchRequest::SCHEMA, 1).unwrap_err().to_string(),
         "ShareFetchRequest v1: topics[0].partitions[1].partitionMaxBytes: \
-         it is in versions 0 only, which are not valid any more",
+         it is in version 0 only, which is not valid any more",
     );
     assert_eq!(
         json::decode::<ShareFetchRequest>(&later, 3).unwrap_err().to_string(),

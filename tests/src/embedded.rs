@@ -308,7 +308,7 @@ fn frames_that_are_not() {
         ("01 02 ffffffffff01", "MetadataRecord: version at byte 2: varint of more than 5 bytes"),
         ("01 02 8000", "MetadataRecord: version at byte 2: varint is longer than it has to be"),
         ("01 02 01 00", "TopicRecord v1: not a supported version (version 0)"),
-        ("01 14 00", "NoOpRecord v0: byte 0: need 1 byte, 0 left"),
+        ("01 14 00", "NoOpRecord v0: unknown_tagged_fields at byte 0: need 1 byte, 0 left"),
         ("01 14 00 00 00", "NoOpRecord v0: byte 1: 1 byte after the end of the message"),
     ];
     for (bytes, expected) in text {

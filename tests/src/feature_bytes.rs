@@ -549,6 +549,7 @@ fn defaults() -> String {
         "0cafcacafcacafca",                 // HexInt64
         "c029000000000000",                 // Fraction: -12.5
         "4028000000000000",                 // HexFraction: 1.5 times 2 to the third
+        "40091eb851eb851f",                 // NearPi: 3.14
         "7e37e43c8800759c",                 // Huge: 1e300
         "0000000000000001",                 // Tiny
         "8000000000000000",                 // MinusZero
@@ -587,7 +588,7 @@ fn what_a_version_lacks_is_decoded_as_its_default_over_any_old_value() {
     // Another value than the default in every field.
     let all_else = "00 00 01 0001 0001 00000001 00000001 00000001 00000001 0000000000000001 0000000000000001
                     0000000000000001 0000000000000000 0000000000000000 0000000000000000 0000000000000000
-                    3ff0000000000000 0000000000000000 0000000000000000 0000000000000000
+                    0000000000000000 3ff0000000000000 0000000000000000 0000000000000000 0000000000000000
                     00000000000000000000000000000001 01 01 01  01 01 01 01  00  01  01 00 00  00 00  00";
     let mut value = Defaults::decode(bytes(all_else), 1).unwrap();
     assert_eq!(hex(&value.encode(1).unwrap()), hex(&bytes(all_else)));
@@ -767,7 +768,7 @@ fn a_message_without_fields() {
     rejected::<NoFields>("00", 0, "NoFields v0: byte 0: 1 byte after the end of the message");
     let tagged = NoFields { unknown_tagged_fields: unknown(&[(0, &[7])]) };
     check(&tagged, 1, "01 00 01 07");
-    refused(&tagged, 0, "NoFields v0: no tagged fields in this version (versions 1+)");
+    refused(&tagged, 0, "NoFields v0: unknown_tagged_fields: no tagged fields in this version (versions 1+)");
 }
 
 #[test]
@@ -926,7 +927,11 @@ fn tags_of_versions_to_come_are_known() {
         "FutureTags v0: number at byte 7: tag 0 is not in this version (versions 5+)",
     );
     let known_tag = FutureTags { unknown_tagged_fields: unknown(&[(1, &[])]), ..value };
-    refused(&known_tag, 0, "FutureTags v0: an unknown tagged field has a tag that the schema knows");
+    refused(
+        &known_tag,
+        0,
+        "FutureTags v0: unknown_tagged_fields: an unknown tagged field has a tag that the schema knows",
+    );
 }
 
 fn nested() -> NestedTags {
@@ -965,11 +970,11 @@ fn errors_inside_tag_sections_name_the_field() {
     refused(|it| it.leaves[1].name = too_long(), "leaves[1].name: more than 32767 bytes of text");
     refused(
         |it| it.leaves[1].unknown_tagged_fields = unknown(&[(0, &[])]),
-        "leaves[1]: an unknown tagged field has a tag that the schema knows",
+        "leaves[1].unknown_tagged_fields: an unknown tagged field has a tag that the schema knows",
     );
     refused(
         |it| it.middle.as_mut().unwrap().unknown_tagged_fields = unknown(&[(0, &[])]),
-        "middle: an unknown tagged field has a tag that the schema knows",
+        "middle.unknown_tagged_fields: an unknown tagged field has a tag that the schema knows",
     );
 }
 
@@ -1113,24 +1118,28 @@ fn unknown_tags_in_a_version_without_tag_sections_are_refused_at_any_depth() {
     let tagged = unknown(&[(3, &[1])]);
     let mut value = NeverFlexible { rows: vec![Default::default(); 2], ..Default::default() };
     value.rows[1].inner.as_mut().unwrap().unknown_tagged_fields = tagged.clone();
-    refused(&value, 0, &format!("NeverFlexible v0: rows[1].inner: {text}"));
+    refused(&value, 0, &format!("NeverFlexible v0: rows[1].inner.unknown_tagged_fields: {text}"));
     value.rows[0].unknown_tagged_fields = tagged.clone();
-    refused(&value, 1, &format!("NeverFlexible v1: rows[0]: {text}"));
+    refused(&value, 1, &format!("NeverFlexible v1: rows[0].unknown_tagged_fields: {text}"));
     let value = NeverFlexible { unknown_tagged_fields: tagged.clone(), ..Default::default() };
-    refused(&value, 0, &format!("NeverFlexible v0: {text}"));
+    refused(&value, 0, &format!("NeverFlexible v0: unknown_tagged_fields: {text}"));
     // Behind a value that the version lacks too.
     let mut value = with::<Strict>(|it| it.rows = vec![strict::Row::default(); 2]);
     value.rows[1].unknown_tagged_fields = tagged;
-    refused(&value, 0, "Strict v0: rows[1]: no tagged fields in this version (versions 1+)");
+    refused(
+        &value,
+        0,
+        "Strict v0: rows[1].unknown_tagged_fields: no tagged fields in this version (versions 1+)",
+    );
 }
 
 #[test]
 fn an_unknown_tag_that_the_schema_knows_is_refused() {
     let text = "an unknown tagged field has a tag that the schema knows";
     let value = with::<Tags>(|it| it.unknown_tagged_fields = unknown(&[(13, &[])]));
-    refused(&value, 2, &format!("Tags v2: {text}"));
+    refused(&value, 2, &format!("Tags v2: unknown_tagged_fields: {text}"));
     let value = with::<Tags>(|it| it.t8.unknown_tagged_fields = unknown(&[(0, &[]), (9, &[])]));
-    refused(&value, 2, &format!("Tags v2: t8: {text}"));
+    refused(&value, 2, &format!("Tags v2: t8.unknown_tagged_fields: {text}"));
 }
 
 #[test]
@@ -1189,29 +1198,29 @@ fn tag_sections_that_are_wrong() {
         rejected::<Tags>(input, version, &format!("Tags v{version}: {text}"));
     };
     // Base, then the section.
-    rejected(2, "00", "byte 1: need 1 byte, 0 left");
-    rejected(2, "00 81 00", "byte 1: varint is longer than it has to be");
-    rejected(2, "00 ffffffff7f", "byte 1: varint does not fit 32 bits");
-    rejected(2, "00 ffffffffff01", "byte 1: varint of more than 5 bytes");
-    rejected(2, "00 01 81 00 00", "byte 2: varint is longer than it has to be");
-    rejected(2, "00 01", "byte 2: need 1 byte, 0 left");
+    rejected(2, "00", "unknown_tagged_fields at byte 1: need 1 byte, 0 left");
+    rejected(2, "00 81 00", "unknown_tagged_fields at byte 1: varint is longer than it has to be");
+    rejected(2, "00 ffffffff7f", "unknown_tagged_fields at byte 1: varint does not fit 32 bits");
+    rejected(2, "00 ffffffffff01", "unknown_tagged_fields at byte 1: varint of more than 5 bytes");
+    rejected(2, "00 01 81 00 00", "unknown_tagged_fields at byte 2: varint is longer than it has to be");
+    rejected(2, "00 01", "unknown_tagged_fields at byte 2: need 1 byte, 0 left");
     rejected(2, "00 01 01 84 00 00000007", "t1 at byte 3: varint is longer than it has to be");
     rejected(2, "00 01 01 02 0007", "t1 at byte 4: need 4 bytes, 2 left");
     rejected(2, "00 01 01 05 00000007 00", "t1 at byte 8: tagged value of 4 bytes, but its size is 5");
     rejected(2, "00 01 06 7f 01", "t6 at byte 4: need 127 bytes, 1 left");
     rejected(2, "00 01 06 01 00", "t6 at byte 4: null is not allowed in this version");
-    rejected(2, "00 02 01 04 00000007 00 01 00", "byte 8: tag 0 comes after tag 1");
-    rejected(2, "00 02 01 04 00000007 01 04 00000007", "byte 8: tag 1 is there twice");
-    rejected(2, "00 02 14 00 0d 00", "byte 4: tag 13 comes after tag 20");
-    rejected(2, "00 02 14 00 14 00", "byte 4: tag 20 is there twice");
-    rejected(2, "00 01 14 02 01", "byte 4: need 2 bytes, 1 left");
+    rejected(2, "00 02 01 04 00000007 00 01 00", "t0 at byte 8: tag 0 comes after tag 1");
+    rejected(2, "00 02 01 04 00000007 01 04 00000007", "t1 at byte 8: tag 1 is there twice");
+    rejected(2, "00 02 14 00 0d 00", "t13 at byte 4: tag 13 comes after tag 20");
+    rejected(2, "00 02 14 00 14 00", "unknown_tagged_fields at byte 4: tag 20 is there twice");
+    rejected(2, "00 01 14 02 01", "unknown_tagged_fields at byte 4: need 2 bytes, 1 left");
     // Base, T12, then the section.
     let head = "00 0000000000000000";
     rejected(1, &format!("{head} 01 0c 00"), "t12 at byte 10: tag 12 is not in this version (versions 2+)");
     // A struct in the section, and a section in that.
-    rejected(2, "00 01 08 02 0005", "t8 at byte 6: need 1 byte, 0 left");
+    rejected(2, "00 01 08 02 0005", "t8.unknown_tagged_fields at byte 6: need 1 byte, 0 left");
     rejected(2, "00 01 08 06 0005 01 00 01 02", "t8.y at byte 10: need 1 byte, 0 left");
-    rejected(2, "00 01 08 08 0005 02 05 00 00 01 01", "t8 at byte 9: tag 0 comes after tag 5");
+    rejected(2, "00 01 08 08 0005 02 05 00 00 01 01", "t8.y at byte 9: tag 0 comes after tag 5");
     // The second element of an array in the section is short.
     rejected(2, "00 01 0d 07 03 02 61 01 00 02 62", "t13[1].v at byte 11: need 1 byte, 0 left");
 }

@@ -11,20 +11,20 @@ use serde_json::Value;
 use crate::fixture::{load, unhex};
 
 /// A whole frame as Kafka wrote it.
-struct Frame {
-    message: String,
-    api_key: ApiKey,
-    version: i16,
+pub(crate) struct Frame {
+    pub(crate) message: String,
+    pub(crate) api_key: ApiKey,
+    pub(crate) version: i16,
     header_version: i16,
-    correlation_id: i32,
-    client_id: Option<Str>,
+    pub(crate) correlation_id: i32,
+    pub(crate) client_id: Option<Str>,
     /// Version of the layout of the body, if it is not `version`.
-    body_version: Option<i16>,
-    bytes: Bytes,
+    pub(crate) body_version: Option<i16>,
+    pub(crate) bytes: Bytes,
 }
 
 impl Frame {
-    fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let int16 = |value: &Value| value.as_i64().map(|value| value.try_into().expect("an int16"));
         load("frames")["frames"]
             .as_array()
@@ -44,7 +44,7 @@ impl Frame {
     }
 
     /// Without its size.
-    fn content(&self) -> Bytes {
+    pub(crate) fn content(&self) -> Bytes {
         self.bytes.slice(4..)
     }
 }

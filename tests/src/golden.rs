@@ -10,6 +10,7 @@ use kafka_protocol::wire::BytesMut;
 use serde_json::Value;
 
 use crate::fixture::{Case, Verdict, cases, cases_of, load, rust_path};
+use crate::vectors::Damage;
 
 /// The tests select cases by what they say of bytes; this table tells what there is to select from.
 #[test]
@@ -190,73 +191,12 @@ fn check_decode_error<M: Message>(case: &Case, error: &DecodeError) {
     assert_eq!(error.message(), M::SCHEMA.name, "{context}");
     assert_eq!(error.version(), case.version, "{context}");
     assert!(error.offset() <= case.bytes.len(), "{context}");
-
-    // Does the error name the damaged place, and the field or struct that it belongs to?
-    let here = error.offset() == case.at;
-    let just_behind = (case.at + 1..=case.at + 5).contains(&error.offset());
-    let behind = error.offset() > case.at;
-    let same = error.path() == case.path;
-    let placed = match case.mutation.as_str() {
-        "null" | "string-over-32767" | "varint-too-long" | "varint-padded" | "varint-high-bits" => {
-            same && here
-        }
-        // A length that is believed is found out right behind it.
-        "negative-length" | "oversize" => same && (here || just_behind),
-        "bad-utf8" => same && just_behind,
-        // Sixteen bytes and more per element; acknowledge types are single bytes, so what follows them is missing.
-        "count-as-bytes-left" if case.path.ends_with("acknowledge_types") => {
-            behind && case.path.starts_with(error.path())
-        }
-        "count-as-bytes-left" => same && here,
-        // The path is that of a struct, the error lies somewhere in its tag section.
-        "tag-missing" | "tag-count-negative" | "tag-oversize" | "tag-size-negative" | "tag-unknown-twice"
-        | "tags-descending" => same && behind,
-        // The value may end too soon in an element of it.
-        "tag-size-short" | "tag-size-long" => error.path().starts_with(&case.path) && behind,
-        // The last value is gone or cut in two.
-        "truncate" => error.offset() <= case.at,
-        _ => panic!("{case}: nothing is known of this mutation"),
-    };
-    assert!(placed, "{context}");
-
-    let in_tagged_field = M::SCHEMA
-        .root
-        .fields
-        .iter()
-        .any(|field| field.tag.is_some() && case.path.starts_with(field.rust_name));
-    use DecodeReason::*;
-    let explained = match case.mutation.as_str() {
-        // The size of a tagged value was not changed together with the value.
-        _ if in_tagged_field && matches!(error.reason(), UnexpectedEnd { .. }) => true,
-        "null" => *error.reason() == Null,
-        "negative-length" if !M::FLEXIBLE_VERSIONS.contains(case.version) || case.path == "client_id" => {
-            *error.reason() == NegativeLength { length: -2 }
-        }
-        // In compact form nothing is negative, but 4294967294 is too much of anything.
-        "negative-length" => {
-            matches!(error.reason(), StringTooLong { .. } | CountExceedsInput { .. } | UnexpectedEnd { .. })
-        }
-        "oversize" => matches!(error.reason(), CountExceedsInput { .. } | UnexpectedEnd { .. }),
-        "count-as-bytes-left" | "truncate" => {
-            matches!(error.reason(), CountExceedsInput { .. } | UnexpectedEnd { .. })
-        }
-        "string-over-32767" => *error.reason() == StringTooLong { length: 32768 },
-        "bad-utf8" => *error.reason() == InvalidUtf8 { valid_up_to: 0 },
-        "varint-too-long" => *error.reason() == VarintTooLong,
-        "varint-padded" => *error.reason() == VarintPadded,
-        "varint-high-bits" => *error.reason() == VarintOutOfRange,
-        "tag-missing" | "tag-oversize" | "tag-size-negative" => {
-            matches!(error.reason(), UnexpectedEnd { .. })
-        }
-        // What follows the count is taken for tags.
-        "tag-count-negative" => matches!(error.reason(), UnexpectedEnd { .. } | TagOrder { .. }),
-        "tag-unknown-twice" => matches!(error.reason(), TagOrder { tag, after } if tag == after),
-        "tags-descending" => matches!(error.reason(), TagOrder { tag, after } if tag < after),
-        "tag-size-short" => matches!(error.reason(), UnexpectedEnd { .. }),
-        "tag-size-long" => matches!(error.reason(), TagSize { .. } | UnexpectedEnd { .. }),
-        _ => false,
-    };
-    assert!(explained, "{context}");
+    let Case { version, ref bytes, ref mutation, ref path, at, .. } = *case;
+    assert_eq!(
+        Damage { schema: M::SCHEMA, version, bytes, mutation, path, at }.check(error),
+        Ok(()),
+        "{context}"
+    );
 }
 
 #[test]

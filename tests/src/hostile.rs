@@ -17,7 +17,7 @@ use crate::fixture::{Case, Verdict, cases, cases_of};
 fn every_truncation_is_an_unexpected_end_of_some_field() {
     fn check<M: Message>() {
         for case in cases_of::<M>(Verdict::Valid) {
-            // The message's own tag section is the last thing in it: what is cut in there has no field to name.
+            // The message's own tag section is the last thing in it: what is cut in there is no field of its own.
             let mut section = None;
             for n in 0..case.bytes.len() {
                 let error = refusal::<M>(&case, &case.bytes[..n]);
@@ -34,7 +34,7 @@ fn every_truncation_is_an_unexpected_end_of_some_field() {
                     _ => panic!("{context}"),
                 };
                 assert!(error.offset() + left <= n, "{context}");
-                if error.path().is_empty() {
+                if error.path() == "unknown_tagged_fields" {
                     section.get_or_insert(n);
                 } else if section.is_some() {
                     let root = error.path().split(['.', '[']).next();
@@ -370,7 +370,7 @@ fn tag_sections_cost_what_they_weigh() {
     for count in [1_001, 100_000_000, u32::MAX] {
         let mut forged = request().empty_tags(1_000).0;
         forged.splice(section..section + 2, Forged::default().varint(count).0);
-        let reason = refused::<ShareFetchRequest>(Forged(forged), 1, "");
+        let reason = refused::<ShareFetchRequest>(Forged(forged), 1, "unknown_tagged_fields");
         assert_eq!(reason, DecodeReason::UnexpectedEnd { needed: 1, left: 0 });
     }
 

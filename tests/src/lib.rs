@@ -1,9 +1,12 @@
 //! What proves the workspace: golden bytes, snapshots, hostile input, the generator's errors, freshness.
 
+pub mod e2e;
 #[rustfmt::skip] // as the generator laid it out
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+mod random;
+pub mod records;
 pub mod reports;
 pub mod vectors;
 pub mod walks;
@@ -40,7 +43,7 @@ mod primitives;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod random;
+mod rebalance;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
@@ -49,6 +52,10 @@ mod share_acknowledgements;
 mod share_broker;
 #[cfg(test)]
 mod share_client_session;
+#[cfg(test)]
+mod share_consumer;
+#[cfg(test)]
+mod share_java_client;
 #[cfg(test)]
 mod share_locks;
 #[cfg(test)]

@@ -428,14 +428,8 @@ static NAMES: MessageSchema = MessageSchema {
         doc: "Names.",
         min_size: 2,
         known_tags: 0,
-        fields: &[FieldSchema {
-            name: "Names",
-            rust_name: "names",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names.",
-            ..FieldSchema::PLAIN
-        }],
-        retired: &[],
+        fields: &[FieldSchema::new("Names", "names", FieldType::Array(&FieldType::String), "Names.")],
+        retired: FieldSchema::NONE,
     },
 };
 
@@ -454,8 +448,6 @@ impl Codec for Names {
 }
 
 impl Message for Names {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &NAMES;
 }
 

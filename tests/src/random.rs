@@ -4,13 +4,13 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A stream of its own for every seed of every test.
-    pub(crate) fn new(test: &str, seed: u64) -> Self {
+    /// A stream of its own for every case.
+    pub(crate) fn new(message: &str, version: i16, case: u64) -> Self {
         // FNV-1a
-        let hash = test.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        let hash = message.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Self(hash ^ seed)
+        Self(hash ^ (version as u64) << 32 ^ case)
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -100,7 +100,7 @@ fn model(entries: &BTreeMap<i64, i8>) -> Vec<Batch> {
 #[test]
 fn any_order_of_writes_ends_like_a_map_and_compresses_like_the_rule() {
     for seed in 0..4000 {
-        let mut random = Random::new("acknowledgements", seed);
+        let mut random = Random::new("acknowledgements", 0, seed);
         let mut map = BTreeMap::new();
         let mut ours = PartitionAcknowledgements::default();
         let spread = random.pick(&[20, 60, 300]);

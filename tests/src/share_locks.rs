@@ -31,7 +31,7 @@ fn random_walks_of_a_broker_end_in_the_same_state() {
 #[test]
 fn random_operations_end_in_the_state_of_the_model() {
     for seed in 0..1500 {
-        let mut random = Random::new("share locks", seed);
+        let mut random = Random::new("share locks", 0, seed);
         let mut model = Model::new(&mut random);
         for step in 0..60 {
             model.step(&mut random, &format!("seed {seed}, step {step}"));

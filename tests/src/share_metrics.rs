@@ -44,7 +44,7 @@ impl Naive {
                 Some(rates) => {
                     let mut minutes = [1.0, 5.0, 15.0].into_iter();
                     rates.map(|old| {
-                        let alpha = 1.0 - (-5.0 / 60.0 / minutes.next().unwrap_or(1.0) as f64).exp();
+                        let alpha = 1.0 - (-5.0 / 60.0 / minutes.next().unwrap_or(1.0_f64)).exp();
                         old + alpha * (rate - old)
                     })
                 }
@@ -56,7 +56,7 @@ impl Naive {
 #[test]
 fn rates_are_those_of_a_meter_that_ticks_every_five_seconds() {
     for seed in 0..200 {
-        let mut random = Random::new("meter", seed);
+        let mut random = Random::new("meter", 0, seed);
         // A grid that does not begin at the origin.
         let start = Duration::from_millis(random.below(10_000) as u64);
         let (mut meter, mut naive) = (Meter::new(start), Naive { ticks: 0, uncounted: 0, rates: None });

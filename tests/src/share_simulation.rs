@@ -154,7 +154,7 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64, trace: bool) -> Self {
-        let mut random = Random::new("share simulation", seed);
+        let mut random = Random::new("share simulation", 0, seed);
         let mut plan = Plan::new(&mut random);
         let (cluster, model) = plan.build(&mut random);
         let apps =

@@ -4,6 +4,7 @@
 //! has a document per line.
 
 mod case;
+mod damage;
 mod frame;
 mod generated;
 mod table;
@@ -20,6 +21,8 @@ use flate2::read::GzDecoder;
 use serde_json::Value as Json;
 
 pub(crate) use case::Case;
+#[cfg(test)]
+pub(crate) use damage::Damage;
 pub(crate) use generated::Generated;
 pub(crate) use table::is_shown_as;
 pub(crate) use value::{Build, build, carrier, same_bytes, same_json, same_shown, same_value, unhex};
@@ -61,7 +64,7 @@ impl fmt::Display for Outcome {
 /// Whether a case is as it should be, or how it differs.
 pub(crate) type Check = Result<(), String>;
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
@@ -134,7 +137,7 @@ fn read(path: &Path) -> Result<String> {
 }
 
 /// A file itself; of a folder all vector files in it and below it, in alphabetical order.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -151,7 +154,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn is_lines(path: &Path) -> bool {
+pub(crate) fn is_lines(path: &Path) -> bool {
     has_ending(path, ".jsonl") || has_ending(path, ".jsonl.gz")
 }
 
@@ -220,6 +223,40 @@ mod test {
         let failure = "ShareFetchRequest v1 full: interpreter encodes: 305 bytes instead of 305, \
                        at byte 13 0401000005010000 instead of 0501000005010000";
         check(&changed, passed, failure);
+    }
+
+    #[test]
+    fn bytes_that_are_refused_for_something_else_than_their_damage_fail() {
+        let document = load("ShareFetchRequest");
+        let cases = document["cases"].as_array().expect("cases");
+        let find = |mutation: &str| {
+            let is_it = |case: &&Json| case["mutation"] == mutation && case["version"] == 2;
+            cases.iter().find(is_it).expect(mutation).clone()
+        };
+        #[track_caller]
+        fn check(mut case: Json, member: &str, value: Json, failure: &str) {
+            let document = |case: &Json| json!({"message": "ShareFetchRequest", "cases": [case]});
+            let run = |case: &Json| run_document("ShareFetchRequest", &document(case));
+            assert_eq!(run(&case).failures, [""; 0]);
+            case[member] = value;
+            assert_eq!(run(&case).failures, [failure]);
+        }
+        let at = "topics[0].partitions[0].acknowledgementBatches[0].acknowledgeTypes at";
+        let null = "refused for something else: ShareFetchRequest v2: topics[0].partitions[0].\
+                    acknowledgement_batches[0].acknowledge_types at byte 71: null is not allowed in this version";
+        let failure = format!("ShareFetchRequest v2 decode-error null {at} 1: {null}");
+        check(find("null"), "at", json!(1), &failure);
+        let failure = format!("ShareFetchRequest v2 decode-error null memberId at 71: {null}");
+        check(find("null"), "path", json!("memberId"), &failure);
+        let failure = format!("ShareFetchRequest v2 decode-error oversize {at} 71: {null}");
+        check(find("null"), "mutation", json!("oversize"), &failure);
+        let failure = "ShareFetchRequest v2 decode-error tag-oversize topics[0] at 73: refused for something else: \
+                       ShareFetchRequest v2: topics[0].partitions[0].acknowledgement_batches[0].\
+                       unknown_tagged_fields at byte 78: need 1000000 bytes, 26 left";
+        check(find("tag-oversize"), "path", json!("topics[0]"), failure);
+        let failure = "ShareFetchRequest v2 decode-error null at 0: refused for something else: \
+                       ShareFetchRequest v2: group_id at byte 0: need 1 byte, 0 left";
+        check(find("truncate"), "mutation", json!("null"), failure);
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn api_versions_request_drops_what_a_version_lacks() {
         "tags-not-flexible",
         "",
         ApiVersionsRequest { unknown_tagged_fields: one_tag(0), ..default() },
-        "ApiVersionsRequest v2: no tagged fields in this version (versions 3+)",
+        "ApiVersionsRequest v2: unknown_tagged_fields: no tagged fields in this version (versions 3+)",
     );
     cases.descending_tags(5, 0);
 }
@@ -229,7 +229,7 @@ fn api_versions_response_drops_what_a_version_lacks() {
         "tags-not-flexible",
         "",
         ApiVersionsResponse { unknown_tagged_fields: one_tag(4), ..default() },
-        "ApiVersionsResponse v2: no tagged fields in this version (versions 3+)",
+        "ApiVersionsResponse v2: unknown_tagged_fields: no tagged fields in this version (versions 3+)",
     );
     cases.descending_tags(5, 4);
 }
@@ -242,7 +242,7 @@ fn headers_refuse_tags_in_their_old_versions() {
         "tags-not-flexible",
         "",
         RequestHeader { unknown_tagged_fields: one_tag(0), ..Default::default() },
-        "RequestHeader v1: no tagged fields in this version (versions 2+)",
+        "RequestHeader v1: unknown_tagged_fields: no tagged fields in this version (versions 2+)",
     );
     cases.descending_tags(2, 0);
 
@@ -252,7 +252,7 @@ fn headers_refuse_tags_in_their_old_versions() {
         "tags-not-flexible",
         "",
         ResponseHeader { unknown_tagged_fields: one_tag(0), ..Default::default() },
-        "ResponseHeader v0: no tagged fields in this version (versions 1+)",
+        "ResponseHeader v0: unknown_tagged_fields: no tagged fields in this version (versions 1+)",
     );
     cases.descending_tags(1, 0);
 }
@@ -265,7 +265,7 @@ fn an_unknown_tag_must_not_be_one_that_the_schema_knows() {
             let error = value.encode(version).expect_err("a known tag");
             assert_eq!(error.reason(), &EncodeReason::KnownTag);
             let message = format!(
-                "ApiVersionsResponse v{version}: an unknown tagged field has a tag that the schema knows"
+                "ApiVersionsResponse v{version}: unknown_tagged_fields: an unknown tagged field has a tag that the schema knows"
             );
             assert_eq!(error.to_string(), message);
         }
@@ -357,6 +357,6 @@ fn values_that_no_version_carries_are_refused() {
     }
 
     let value = AbortedTxn { unknown_tagged_fields: one_tag(0), ..Default::default() };
-    let message = "AbortedTxn v0: no tagged fields in this version (versions none)";
+    let message = "AbortedTxn v0: unknown_tagged_fields: no tagged fields in this version (versions none)";
     assert_eq!(value.encode(0).expect_err("tags").to_string(), message);
 }

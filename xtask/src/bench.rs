@@ -31,6 +31,16 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Verb {
+    /// Compares reading and writing of record batches with other crates and with the compression alone
+    Records {
+        /// Only rows with this in `compression/operation`, as in `none/lazy`
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+
+        /// How often each case is measured
+        #[arg(long, value_name = "N")]
+        rounds: Option<u32>,
+    },
     /// Compares what it costs to compile the crate with a peer, and tells the size of a program; needs minutes
     Build,
     /// Times the state machines of share groups beside collections, and counts their allocations; fails if a goal is missed
@@ -43,16 +53,22 @@ enum Verb {
 
 /// Times everything in one interleaved run, then counts allocations in another build, as counting costs time.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    match arguments.verb {
-        Some(Verb::Build) => return build::run(),
-        Some(Verb::Share { rounds }) => return share(rounds),
-        None => {}
+    match &arguments.verb {
+        Some(Verb::Build) => build::run(),
+        Some(Verb::Share { rounds }) => share(*rounds),
+        Some(Verb::Records { filter, rounds }) => {
+            measure(["records_time", "records_allocs"], filter.as_deref(), *rounds)
+        }
+        None => measure(["time", "allocs"], arguments.filter.as_deref(), arguments.rounds),
     }
-    let filter = arguments.filter.iter().flat_map(|text| ["--filter".to_owned(), text.clone()]);
-    let rounds = arguments.rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
+}
+
+fn measure([time, allocs]: [&str; 2], filter: Option<&str>, rounds: Option<u32>) -> Result<()> {
+    let filter = filter.iter().flat_map(|text| ["--filter".to_owned(), (*text).to_owned()]);
+    let rounds = rounds.iter().flat_map(|n| ["--rounds".to_owned(), n.to_string()]);
     let filter: Vec<String> = filter.collect();
-    binary(CODECS, "time", filter.iter().cloned().chain(rounds))?;
-    binary(CODECS, "allocs", filter)
+    binary(CODECS, time, filter.iter().cloned().chain(rounds))?;
+    binary(CODECS, allocs, filter)
 }
 
 fn share(rounds: Option<u32>) -> Result<()> {

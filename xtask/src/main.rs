@@ -1,9 +1,12 @@
 //! The tasks of this workspace: `cargo xtask <verb>`.
 
 mod bench;
+mod broker;
 mod codegen;
+mod e2e;
 mod inspect;
 mod program;
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,8 +29,14 @@ enum Verb {
     Bench(bench::Arguments),
     /// Runs golden vectors of Kafka, files or folders, against the generated codecs and the interpreter
     Vectors(Paths),
+    /// Runs record batches of Kafka, files or folders, or has Kafka read batches
+    Records(records::Arguments),
     /// Runs public bug reports, a file of them, as test cases against both codecs and the generator
     Cases(Paths),
+    /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
+    Broker(broker::Arguments),
+    /// Runs scenarios on a Kafka cluster, one of its own unless --broker names one; needs Java 17 and Maven
+    E2e(e2e::Arguments),
     /// Replays walks over a share partition, a file of them, against the acquisition locks
     Walks(Paths),
     /// Says what each byte of a message, of a frame or of a recording means
@@ -47,7 +56,10 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Verb::Vectors(paths) => program::run(&["--package", "tests", "--bin", "vectors"], paths.paths),
         Verb::Cases(paths) => program::run(&["--package", "tests", "--bin", "cases"], paths.paths),
+        Verb::Broker(arguments) => broker::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Verb::E2e(arguments) => e2e::run(&arguments),
         Verb::Walks(paths) => program::run(&["--package", "tests", "--bin", "walks"], paths.paths),
+        Verb::Records(arguments) => records::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
     };
     match done {

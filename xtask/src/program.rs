@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::root;
 
@@ -24,4 +24,16 @@ pub(crate) fn run(
         .with_context(|| format!("`cargo run {}` does not start", program.join(" ")))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Builds something, named in the words of `cargo build`.
+pub(crate) fn build(what: &[&str]) -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .args(what)
+        .status()
+        .context("`cargo build` does not start")?;
+    ensure!(status.success(), "`cargo build {}` failed", what.join(" "));
+    Ok(())
 }

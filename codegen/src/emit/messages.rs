@@ -3,19 +3,15 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{ident, number, types, versions};
+use super::{ident, number, types};
 use crate::model::{Family, Kind, Message, Partner};
 use crate::versions::Versions;
 
 /// The impls of the traits for whole messages.
 pub(super) fn impls(family: &Family, message: &Message) -> Vec<TokenStream> {
     let name = types::struct_name(message, 0);
-    let valid = versions(message.valid);
-    let flexible = versions(message.flexible);
     let mut impls = vec![quote! {
         impl Message for #name {
-            const VERSIONS: Versions = #valid;
-            const FLEXIBLE_VERSIONS: Versions = #flexible;
             const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
         }
     }];

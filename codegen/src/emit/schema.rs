@@ -14,14 +14,11 @@ use crate::{File, Options};
 /// The file `<message>/schema.rs`.
 pub(super) fn file(family: &Family, message: &Message, options: &Options) -> File {
     let statics = statics(message);
-    let mut items = vec![root(message, &statics[0])];
-    items.extend(
-        message
-            .structs
-            .iter()
-            .zip(&statics)
-            .map(|(strukt, name)| definition(message, strukt, name, &statics)),
-    );
+    let mut items = vec![root(message, &statics[0].strukt)];
+    for (strukt, names) in message.structs.iter().zip(&statics) {
+        items.push(definition(message, strukt, names, &statics));
+        items.extend(fields(strukt, names, &statics));
+    }
     let title = format!("The schema of [`{0}`](super::{0}).", message.structs[0].rust_name);
     let imports = imports(&items, &options.runtime);
     File {
@@ -30,15 +27,25 @@ pub(super) fn file(family: &Family, message: &Message, options: &Options) -> Fil
     }
 }
 
-/// The names of the statics of the structs, each different.
-fn statics(message: &Message) -> Vec<Ident> {
+/// The names of the statics of a struct. Its fields have one of their own: as a part of the other they would be a
+/// promoted constant, which takes longer to compile.
+struct Statics {
+    strukt: Ident,
+    fields: Ident,
+}
+
+/// The names of all statics, each different.
+fn statics(message: &Message) -> Vec<Statics> {
     let mut taken = BTreeSet::from(["SCHEMA".to_owned()]);
-    let names = message.structs.iter().map(|strukt| {
-        let mut name = snake_case(&strukt.name).to_ascii_uppercase();
+    let mut unique = |mut name: String| {
         while !taken.insert(name.clone()) {
             name.push_str("_STRUCT");
         }
         format_ident!("{name}")
+    };
+    let names = message.structs.iter().map(|strukt| {
+        let name = snake_case(&strukt.name).to_ascii_uppercase();
+        Statics { strukt: unique(name.clone()), fields: unique(format!("{name}_FIELDS")) }
     });
     names.collect()
 }
@@ -77,7 +84,7 @@ fn root(message: &Message, root: &Ident) -> TokenStream {
     }
 }
 
-fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident]) -> TokenStream {
+fn definition(message: &Message, strukt: &Struct, names: &Statics, statics: &[Statics]) -> TokenStream {
     let kafka_name = &strukt.name;
     let doc = if strukt.uses.is_empty() {
         message.doc.join("\n\n")
@@ -86,21 +93,30 @@ fn definition(message: &Message, strukt: &Struct, name: &Ident, statics: &[Ident
     };
     let min_size = Literal::usize_unsuffixed(strukt.min_size);
     let known_tags = Literal::u32_unsuffixed(strukt.known_tags);
-    let fields = strukt.fields.iter().map(|it| field(it, statics));
+    let Statics { strukt: name, fields } = names;
+    let fields = if strukt.fields.is_empty() { quote!(FieldSchema::NONE) } else { quote!(&#fields) };
     let retired = strukt.retired.iter().map(|it| field(it, statics));
+    let retired =
+        if strukt.retired.is_empty() { quote!(FieldSchema::NONE) } else { quote!(&[#(#retired),*]) };
     quote! {
         static #name: StructSchema = StructSchema {
             name: #kafka_name,
             doc: #doc,
             min_size: #min_size,
             known_tags: #known_tags,
-            fields: &[#(#fields),*],
-            retired: &[#(#retired),*],
+            fields: #fields,
+            retired: #retired,
         };
     }
 }
 
-fn field(field: &Field, statics: &[Ident]) -> TokenStream {
+fn fields(strukt: &Struct, names: &Statics, statics: &[Statics]) -> Option<TokenStream> {
+    let (name, count) = (&names.fields, Literal::usize_unsuffixed(strukt.fields.len()));
+    let fields = strukt.fields.iter().map(|it| field(it, statics));
+    (!strukt.fields.is_empty()).then(|| quote!(static #name: [FieldSchema; #count] = [#(#fields),*];))
+}
+
+fn field(field: &Field, statics: &[Statics]) -> TokenStream {
     let (name, rust_name, about) = (&field.name, &field.rust_name, &field.about);
     let ty = field_type(&field.ty, statics);
     let mut more = TokenStream::new();
@@ -130,6 +146,9 @@ fn field(field: &Field, statics: &[Ident]) -> TokenStream {
     if field.map_key {
         more.extend(quote!(map_key: true,));
     }
+    if more.is_empty() {
+        return quote!(FieldSchema::new(#name, #rust_name, #ty, #about));
+    }
     quote! {
         FieldSchema {
             name: #name,
@@ -142,7 +161,7 @@ fn field(field: &Field, statics: &[Ident]) -> TokenStream {
     }
 }
 
-fn field_type(ty: &Type, statics: &[Ident]) -> TokenStream {
+fn field_type(ty: &Type, statics: &[Statics]) -> TokenStream {
     let name = format_ident!(
         "{}",
         match ty {
@@ -159,7 +178,7 @@ fn field_type(ty: &Type, statics: &[Ident]) -> TokenStream {
             Type::Bytes => "Bytes",
             Type::Records => "Records",
             Type::Struct(index) => {
-                let strukt = &statics[*index];
+                let strukt = &statics[*index].strukt;
                 return quote!(FieldType::Struct(&#strukt));
             }
             Type::Array(element) => {

@@ -178,9 +178,44 @@ fn float(value: f64) -> TokenStream {
         if value > 0.0 { quote!(f64::INFINITY) } else { quote!(f64::NEG_INFINITY) }
     } else {
         // As for debugging, with an exponent rather than hundreds of zeros.
-        let digits = literal(&format!("{:?}", value.abs()));
+        let digits = format!("{:?}", value.abs());
+        if is_near_constant(&digits) {
+            let bits = literal(&format!("{:#x}", value.to_bits()));
+            return quote!(f64::from_bits(#bits));
+        }
+        let digits = literal(&digits);
         if value.is_sign_negative() { quote!(-#digits) } else { quote!(#digits) }
     }
+}
+
+/// Whether Clippy takes the digits for a constant of mathematics that somebody typed from memory.
+fn is_near_constant(digits: &str) -> bool {
+    use std::f64::consts::*;
+    const CONSTANTS: [f64; 19] = [
+        E,
+        FRAC_1_PI,
+        FRAC_1_SQRT_2,
+        FRAC_2_PI,
+        FRAC_2_SQRT_PI,
+        FRAC_PI_2,
+        FRAC_PI_3,
+        FRAC_PI_4,
+        FRAC_PI_6,
+        FRAC_PI_8,
+        LN_2,
+        LN_10,
+        LOG10_2,
+        LOG10_E,
+        LOG2_10,
+        LOG2_E,
+        PI,
+        SQRT_2,
+        TAU,
+    ];
+    // All constants have one digit before the point.
+    let places = digits.len().saturating_sub(2);
+    let is_near = |it: f64| it.to_string().starts_with(digits) || format!("{it:.places$}") == digits;
+    places >= 2 && CONSTANTS.into_iter().any(is_near)
 }
 
 fn uuid(bytes: [u8; 16]) -> TokenStream {

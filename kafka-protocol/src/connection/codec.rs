@@ -19,6 +19,7 @@ use crate::wire::{Bytes, BytesMut};
 /// an error for what goes in, the buffer is as it was.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::connection::codec::FrameCodec;
 /// use kafka_protocol::messages::ShareFetchRequest;
 /// use kafka_protocol::protocol::frame;
@@ -32,6 +33,7 @@ use crate::wire::{Bytes, BytesMut};
 ///
 /// let frame = codec.decode(&mut bytes)?.expect("a whole frame");
 /// assert_eq!(frame::decode_request::<ShareFetchRequest>(frame)?.0, header);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

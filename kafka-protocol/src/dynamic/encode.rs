@@ -70,6 +70,7 @@ impl Encode {
         } else if value.unknown_tagged_fields.is_empty() {
             Ok(())
         } else {
+            self.steps.push(Step::Tags);
             Err(EncodeReason::TagsNotInVersion { flexible: self.schema.flexible_versions })
         }
     }
@@ -120,6 +121,7 @@ impl Encode {
         entries.sort_by_key(|(field, _)| field.tag);
         let unknown = &value.unknown_tagged_fields;
         if unknown.first().is_some_and(|tag| tag < value.schema().known_tags) {
+            self.steps.push(Step::Tags);
             return Err(EncodeReason::KnownTag);
         }
         self.varint(entries.len() + unknown.len());

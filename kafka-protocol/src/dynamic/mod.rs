@@ -4,6 +4,7 @@
 //! implementation of the protocol, which the generated one is tested against; that one is much faster.
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::dynamic::{self, Struct, Value};
 //! use kafka_protocol::messages::ShareFetchRequest;
 //! use kafka_protocol::protocol::Message;
@@ -17,6 +18,7 @@
 //! let request = dynamic::decode(schema, &body.into(), 2)?;
 //! assert_eq!(request.get("groupId"), Some(&Value::from("workers"))); // as in JSON
 //! assert_eq!(request.get("max_bytes"), Some(&Value::Int(i32::MAX.into())));
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -5,6 +5,7 @@ use super::Versions;
 /// Why bytes are not a message: which message, in which version, which field, which byte.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 ///
 /// let error = ShareFetchRequest::decode(&b"\x02g\x02m\0\0"[..], 2).unwrap_err();
@@ -12,6 +13,7 @@ use super::Versions;
 ///     error.to_string(),
 ///     "ShareFetchRequest v2: share_session_epoch at byte 4: need 4 bytes, 2 left",
 /// );
+/// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(Box<Decode>);
@@ -53,7 +55,8 @@ impl DecodeError {
         self.0.version
     }
 
-    /// The field in Rust's names, such as `topics[3].partitions[0].partition_index`; empty for the message itself.
+    /// The field in Rust's names, such as `topics[3].partitions[0].partition_index`; empty for the message itself. It
+    /// ends in `unknown_tagged_fields` for a tag section, unless it is about a field that travels there.
     pub fn path(&self) -> &str {
         &self.0.path
     }
@@ -175,7 +178,7 @@ impl fmt::Display for DecodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedVersion { supported } => {
-                write!(f, "not a supported version ({})", named(*supported))
+                write!(f, "not a supported version ({})", supported.named())
             }
             Self::UnexpectedEnd { needed, left } => {
                 write!(f, "need {}, {left} left", count_of(*needed, "byte"))
@@ -201,7 +204,7 @@ impl fmt::Display for DecodeReason {
             Self::TagOrder { tag, after } if tag == after => write!(f, "tag {tag} is there twice"),
             Self::TagOrder { tag, after } => write!(f, "tag {tag} comes after tag {after}"),
             Self::TagNotInVersion { tag, versions } => {
-                write!(f, "tag {tag} is not in this version ({})", named(*versions))
+                write!(f, "tag {tag} is not in this version ({})", versions.named())
             }
             Self::TagSize { size, used } => {
                 write!(f, "tagged value of {}, but its size is {size}", count_of(*used, "byte"))
@@ -217,6 +220,7 @@ impl fmt::Display for DecodeReason {
 /// Why a value cannot be encoded in a version: which message, which field, and the versions that could.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 ///
 /// let renewal = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
@@ -224,6 +228,7 @@ impl fmt::Display for DecodeReason {
 ///     renewal.encode(1).unwrap_err().to_string(),
 ///     "ShareFetchRequest v1: is_renew_ack: not in this version (versions 2+), and not its default false",
 /// );
+/// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError(Box<Encode>);
@@ -252,7 +257,8 @@ impl EncodeError {
         self.0.version
     }
 
-    /// The field in Rust's names, such as `topics[3].partitions[0].partition_index`; empty for the message itself.
+    /// The field in Rust's names, such as `topics[3].partitions[0].partition_index`; empty for the message itself. It
+    /// ends in `unknown_tagged_fields` for a tag section, unless it is about a field that travels there.
     pub fn path(&self) -> &str {
         &self.0.path
     }
@@ -319,17 +325,17 @@ impl fmt::Display for EncodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedVersion { supported } => {
-                write!(f, "not a supported version ({})", named(*supported))
+                write!(f, "not a supported version ({})", supported.named())
             }
             Self::NotInVersion { versions, default } => {
-                write!(f, "not in this version ({}), and not its default {default}", named(*versions))
+                write!(f, "not in this version ({}), and not its default {default}", versions.named())
             }
             Self::TagsNotInVersion { flexible } => {
-                write!(f, "no tagged fields in this version ({})", named(*flexible))
+                write!(f, "no tagged fields in this version ({})", flexible.named())
             }
             Self::Null { nullable } if nullable.is_empty() => f.write_str("null is not allowed"),
             Self::Null { nullable } => {
-                write!(f, "null is not allowed in this version ({})", named(*nullable))
+                write!(f, "null is not allowed in this version ({})", nullable.named())
             }
             Self::StringTooLong => f.write_str("more than 32767 bytes of text"),
             Self::KnownTag => f.write_str("an unknown tagged field has a tag that the schema knows"),
@@ -342,13 +348,4 @@ impl fmt::Display for EncodeReason {
 /// `1 byte`, `2 bytes`.
 fn count_of(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
-/// `version 1`, `versions 2+`.
-fn named(versions: Versions) -> String {
-    if versions.min() == versions.max() {
-        format!("version {versions}")
-    } else {
-        format!("versions {versions}")
-    }
 }

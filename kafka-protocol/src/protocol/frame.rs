@@ -3,6 +3,7 @@
 //! A frame is its size as an int32, then a header, then the body. The size does not count itself.
 //!
 //! ```
+//! # #[cfg(feature = "share")] {
 //! use kafka_protocol::messages::{ShareAcknowledgeRequest, ShareAcknowledgeResponse, ResponseHeader};
 //! use kafka_protocol::protocol::frame;
 //! use kafka_protocol::wire::BytesMut;
@@ -25,10 +26,17 @@
 //! let bytes = frame::split(&mut connection, frame::DEFAULT_MAX_SIZE)?.expect("a whole frame");
 //! let (header, answer) = frame::decode_response::<ShareAcknowledgeResponse>(bytes, 2)?;
 //! assert_eq!((header.correlation_id, answer.acquisition_lock_timeout_ms), (17, 30_000));
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "any")]
+mod any;
+
 use std::{error, fmt};
+
+#[cfg(feature = "any")]
+pub use any::{decode_any_request, decode_any_response, encode_any_request, encode_any_response};
 
 use super::{ApiKey, DecodeError, EncodeError, Message, Request, Response};
 // The headers are part of the frame, so they are the two messages that this module knows.
@@ -109,9 +117,9 @@ pub fn encode_request<R: Request, S: Sink>(
     header: &RequestHeader,
     request: &R,
 ) -> Result<(), FrameError> {
-    expect_api_key::<R>(ApiKey(header.request_api_key))?;
+    expect(R::API_KEY, ApiKey(header.request_api_key))?;
     let version = header.request_api_version;
-    encode(to, header, R::HEADER_VERSIONS.of(version), request, version)
+    encode(to, header, R::HEADER_VERSIONS.of(version), |to| request.encode_into(to, version))
 }
 
 /// Appends a frame with a response to a request of `version`.
@@ -125,7 +133,7 @@ pub fn encode_response<R: Response, S: Sink>(
     response: &R,
     version: i16,
 ) -> Result<(), FrameError> {
-    encode(to, header, R::HEADER_VERSIONS.of(version), response, version)
+    encode(to, header, R::HEADER_VERSIONS.of(version), |to| response.encode_into(to, version))
 }
 
 /// API key and version of the request in a frame, whatever header it has; `None` if the frame is too short.
@@ -142,7 +150,7 @@ pub fn peek_request(frame: &[u8]) -> Option<(ApiKey, i16)> {
 /// the header or within the body.
 pub fn decode_request<R: Request>(mut frame: Bytes) -> Result<(RequestHeader, R), FrameError> {
     let (api_key, version) = peek_request(&frame).ok_or(FrameError::NoHeader { size: frame.len() })?;
-    expect_api_key::<R>(api_key)?;
+    expect(R::API_KEY, api_key)?;
     let header = RequestHeader::decode_prefix(&mut frame, R::HEADER_VERSIONS.of(version))?;
     Ok((header, R::decode(frame, version)?))
 }
@@ -169,19 +177,17 @@ fn encode<S: Sink>(
     to: &mut S,
     header: &impl Message,
     header_version: i16,
-    body: &impl Message,
-    version: i16,
+    body: impl FnOnce(&mut S) -> Result<(), EncodeError>,
 ) -> Result<(), FrameError> {
     let start = to.position();
     to.put(&[0; PREFIX]);
-    let done = header
-        .encode_into(to, header_version)
-        .and_then(|()| body.encode_into(to, version))
-        .map_err(FrameError::Encode)
-        .and_then(|()| {
-            let size = to.position() - start - PREFIX;
-            i32::try_from(size).map_err(|_| FrameError::TooLarge { size, max_size: i32::MAX as usize })
-        });
+    let done =
+        header.encode_into(to, header_version).and_then(|()| body(to)).map_err(FrameError::Encode).and_then(
+            |()| {
+                let size = to.position() - start - PREFIX;
+                i32::try_from(size).map_err(|_| FrameError::TooLarge { size, max_size: i32::MAX as usize })
+            },
+        );
     match done {
         Ok(size) => to.patch(start, size.to_be_bytes()),
         Err(error) => {
@@ -192,8 +198,7 @@ fn encode<S: Sink>(
     Ok(())
 }
 
-fn expect_api_key<R: Request>(found: ApiKey) -> Result<(), FrameError> {
-    let expected = R::API_KEY;
+fn expect(expected: ApiKey, found: ApiKey) -> Result<(), FrameError> {
     if found == expected { Ok(()) } else { Err(FrameError::ApiKey { expected, found }) }
 }
 
@@ -226,6 +231,11 @@ pub enum FrameError {
         /// The key in the header.
         found: ApiKey,
     },
+    /// Which header the API has is not known: nothing is known of the API, or Kafka has removed it.
+    UnknownApi {
+        /// Its key.
+        api_key: ApiKey,
+    },
     /// Header or body cannot be decoded.
     Decode(DecodeError),
     /// Header or body cannot be encoded.
@@ -253,6 +263,7 @@ impl fmt::Display for FrameError {
             Self::ApiKey { expected, found } => {
                 write!(f, "frame of a {found:?} request, expected {expected:?}")
             }
+            Self::UnknownApi { api_key } => write!(f, "the header of {api_key:?} is not known"),
             Self::Decode(error) => error.fmt(f),
             Self::Encode(error) => error.fmt(f),
         }

@@ -25,23 +25,25 @@ use crate::wire::{Bytes, Codec, Count, Fault, Reader, Sink, Writer};
 /// A message as a whole: what can be encoded and decoded by itself.
 ///
 /// ```
+/// # #[cfg(feature = "share")] {
 /// use kafka_protocol::{messages::ShareFetchRequest, protocol::Message};
 ///
 /// let request = ShareFetchRequest { is_renew_ack: true, ..Default::default() };
 /// let body = request.encode(2)?;
 /// assert_eq!(ShareFetchRequest::decode(body, 2)?, request);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Message: Codec + Clone + Debug + Default + PartialEq {
-    /// The versions that can be encoded and decoded.
-    const VERSIONS: Versions;
-
-    /// The versions with compact lengths and tag sections. Beyond the valid versions too, as headers are chosen by
-    /// it before a version is known to be supported.
-    const FLEXIBLE_VERSIONS: Versions;
-
     /// Names, types, versions and defaults of all fields.
     const SCHEMA: &'static MessageSchema;
+
+    /// The versions that can be encoded and decoded: those of the schema.
+    const VERSIONS: Versions = Self::SCHEMA.versions;
+
+    /// The versions with compact lengths and tag sections: those of the schema. Beyond the valid versions too, as
+    /// headers are chosen by it before a version is known to be supported.
+    const FLEXIBLE_VERSIONS: Versions = Self::SCHEMA.flexible_versions;
 
     /// Decodes a whole message. Fields of bytes and records become slices of `bytes`, nothing of them is copied.
     ///

@@ -114,6 +114,14 @@ pub struct FieldSchema {
 }
 
 impl FieldSchema {
+    /// No fields.
+    pub const NONE: &'static [Self] = &[];
+
+    /// A field as [`PLAIN`](Self::PLAIN) is, of this name and type.
+    pub const fn new(name: &'static str, rust_name: &'static str, ty: FieldType, doc: &'static str) -> Self {
+        Self { name, rust_name, ty, doc, ..Self::PLAIN }
+    }
+
     /// A field in every version, never null, with the default of its type: what most are, but for name and type.
     pub const PLAIN: Self = Self {
         name: "",

@@ -63,6 +63,11 @@ impl Versions {
     pub fn iter(self) -> impl DoubleEndedIterator<Item = i16> {
         self.min..=self.max
     }
+
+    /// `version 1`, `versions 2+`.
+    pub(crate) fn named(self) -> String {
+        if self.min == self.max { format!("version {self}") } else { format!("versions {self}") }
+    }
 }
 
 impl fmt::Display for Versions {

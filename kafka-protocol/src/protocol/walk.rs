@@ -99,12 +99,19 @@ pub(crate) enum Event<'a> {
 pub(crate) fn path(steps: &[Step]) -> String {
     let mut path = String::new();
     for step in steps {
-        match step {
-            Step::Field(field) if path.is_empty() => path.push_str(field.rust_name),
-            // Writing to a string cannot fail.
-            Step::Field(field) => drop(write!(path, ".{}", field.rust_name)),
-            Step::Element(index) => drop(write!(path, "[{index}]")),
+        let name = match step {
+            Step::Field(field) => field.rust_name,
+            Step::Tags => "unknown_tagged_fields",
+            Step::Element(index) => {
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{index}]");
+                continue;
+            }
+        };
+        if !path.is_empty() {
+            path.push('.');
         }
+        path.push_str(name);
     }
     path
 }
@@ -223,6 +230,8 @@ pub(crate) enum Step {
     Field(&'static FieldSchema),
     /// To an element of an array.
     Element(usize),
+    /// To the tag section of a struct, as far as it is not the value of a field.
+    Tags,
 }
 
 enum Stop {
@@ -287,11 +296,12 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
                 self.present(field)?;
             }
         }
-        if self.flexible {
-            self.tags(schema)?;
-        } else {
-            self.check(Place::Tags)?;
+        let depth = self.steps.len();
+        let tags = if self.flexible { self.tags(schema) } else { self.check(Place::Tags) };
+        if tags.is_err() && self.steps.len() == depth {
+            self.steps.push(Step::Tags);
         }
+        tags?;
         self.visit(self.at, Event::EndStruct)
     }
 
@@ -422,15 +432,16 @@ impl<'a, 'v, V: Visitor<'a>> Walk<'a, 'v, V> {
                 return self.stop(DecodeReason::TooMuchMemory);
             }
             let tag = self.varint()?;
+            let index = schema.fields.iter().position(|field| field.tag == Some(tag));
             if let Some(after) = before
                 && tag <= after
             {
                 self.at = entry;
+                self.steps.extend(index.map(|index| Step::Field(&schema.fields[index])));
                 return self.stop(DecodeReason::TagOrder { tag, after });
             }
             self.visit(entry, Event::Tag(tag))?;
             before = Some(tag);
-            let index = schema.fields.iter().position(|field| field.tag == Some(tag));
             match index {
                 Some(index) => self.tagged_field(schema, index, tag, entry)?,
                 None if tag >= known => {

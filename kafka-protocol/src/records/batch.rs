@@ -232,7 +232,10 @@ impl BatchHeader {
     /// The sequence of the last record; -1 if there are none. Sequences wrap from 2147483647 to 0.
     #[inline]
     pub fn last_sequence(&self) -> i32 {
-        sequence(self.base_sequence, self.last_offset_delta)
+        match self.base_sequence {
+            -1 => -1,
+            base => sequence_after(base, self.last_offset_delta),
+        }
     }
 
     /// What the timestamps of the records are; `None` in magic 0, which has no timestamps.
@@ -327,13 +330,12 @@ pub(super) fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     part
 }
 
-/// The sequence `delta` after another one, which wraps from 2147483647 to 0; -1 for none.
+/// The sequence `delta` after another one, which wraps from 2147483647 to 0.
 #[inline]
-pub(super) fn sequence(base: i32, delta: i32) -> i32 {
-    match base {
-        ..0 => -1,
-        _ => base.wrapping_add(delta) & i32::MAX,
-    }
+pub(super) fn sequence_after(base: i32, delta: i32) -> i32 {
+    let sum = base.wrapping_add(delta);
+    // This also gives what Kafka sees if the delta is negative, as it is in damaged batches only.
+    if base > i32::MAX.wrapping_sub(delta) { sum.wrapping_add(i32::MIN) } else { sum }
 }
 
 /// The attributes of a batch.

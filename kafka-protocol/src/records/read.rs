@@ -8,7 +8,7 @@ use crate::embedded::ControlRecord;
 
 /// What a batch may cost, and whether its checksum is compared.
 ///
-/// A batch may inflate to `max_ratio` times its own size or to 1 MiB, whichever is more, but never to more than
+/// A batch may inflate to `max_ratio` times its own size or to 2 MiB, whichever is more, but never to more than
 /// `max_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -30,7 +30,7 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    const ALWAYS_ALLOWED: usize = 1 << 20;
+    const ALWAYS_ALLOWED: usize = 2 << 20;
     /// Positions in records have 32 bits.
     const MOST: usize = u32::MAX as usize;
 

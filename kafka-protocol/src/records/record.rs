@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::RecordsReason;
-use super::batch::sequence;
+use super::batch::sequence_after;
 use super::varint::{is_cut, take_i32, take_i64};
 use crate::embedded::{ControlRecord, EmbeddedError};
 
@@ -171,7 +171,7 @@ pub(super) fn read_record<'a>(mut body: &'a [u8], base: &Base) -> Result<Record<
         offset,
         timestamp: base.append_timestamp.unwrap_or(create_timestamp),
         create_timestamp,
-        sequence: sequence(base.sequence, offset_delta),
+        sequence: if base.sequence < 0 { -1 } else { sequence_after(base.sequence, offset_delta) },
         attributes: attributes as i8,
         key,
         value,

@@ -50,22 +50,22 @@ impl Operation {
 }
 
 /// One operation of one codec on one workload.
-pub struct Case {
+pub struct Case<O = Operation> {
     /// The name of the workload.
     pub workload: &'static str,
     /// The name of the codec.
     pub codec: &'static str,
     /// What is run.
-    pub operation: Operation,
+    pub operation: O,
     run: Box<dyn FnMut(u64)>,
 }
 
-impl Case {
+impl<O> Case<O> {
     /// A case that calls `once`; dropping the result belongs to what is measured.
     pub fn new<R>(
         workload: &'static str,
         codec: &'static str,
-        operation: Operation,
+        operation: O,
         mut once: impl FnMut() -> R + 'static,
     ) -> Self {
         let run = Box::new(move |times| {
@@ -118,6 +118,11 @@ impl Timing {
         (at(0.75) - at(0.25)) / at(0.5)
     }
 
+    /// The time of both, one after the other.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(zip(&self.0, &other.0).map(|(one, other)| one + other).collect())
+    }
+
     /// The time as a fraction of another's in a usual round.
     ///
     /// This is steadier than the ratio of the medians: machines that others use as well have fast and slow times,
@@ -136,7 +141,7 @@ fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
 
 /// Samples every case once per round, in an order that is shuffled anew: when the machine slows down for a while,
 /// that hits all cases alike.
-pub fn time(cases: &mut [Case], rounds: usize, sample: Duration) -> Vec<Timing> {
+pub fn time<O>(cases: &mut [Case<O>], rounds: usize, sample: Duration) -> Vec<Timing> {
     let counts: Vec<u64> = cases.iter_mut().map(|case| case.calibrate(sample)).collect();
     let mut samples = vec![Vec::with_capacity(rounds); cases.len()];
     let mut order: Vec<usize> = (0..cases.len()).collect();

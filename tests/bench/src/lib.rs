@@ -5,6 +5,7 @@
 //!
 //! - `time` times every case of all codecs, interleaved, and compares with the goals.
 //! - `allocs` counts allocations. It is a program of its own, as a counting allocator slows decoding by 1.4 times.
+//! - `records_time` and `records_allocs` do the same with record batches.
 //!
 //! ```text
 //! cargo run --release --ignore-rust-version --bin time -- --filter a/ --rounds 100
@@ -19,4 +20,5 @@
 
 pub mod harness;
 pub mod peers;
+pub mod records;
 pub mod workloads;

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{
     Bytes, Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
 };
@@ -133,8 +133,6 @@ impl Default for SimpleExampleMessage {
 }
 
 impl Message for SimpleExampleMessage {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for nothing in particular; the answer is in another folder.
@@ -24,8 +24,6 @@ pub struct TouchRequest {
 }
 
 impl Message for TouchRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

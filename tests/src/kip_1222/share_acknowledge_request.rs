@@ -5,7 +5,7 @@
 mod schema;
 
 use kafka_protocol::protocol::{
-    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
+    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc,
 };
 use kafka_protocol::wire::{
     Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
@@ -62,8 +62,6 @@ impl Default for ShareAcknowledgeRequest {
 }
 
 impl Message for ShareAcknowledgeRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,9 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{
-    ApiKey, ErrorCode, Message, MessageSchema, Response, Versions,
-};
+use kafka_protocol::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per partition whether the acknowledgements were applied.
@@ -46,8 +44,6 @@ pub struct ShareAcknowledgeResponse {
 }
 
 impl Message for ShareAcknowledgeResponse {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,9 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{
-    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Versions,
-};
+use kafka_protocol::protocol::{AcknowledgeType, ApiKey, Message, MessageSchema, Request};
 use kafka_protocol::wire::{
     Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
 };
@@ -86,8 +84,6 @@ impl Default for ShareFetchRequest {
 }
 
 impl Message for ShareFetchRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use kafka_protocol::protocol::frame::FrameError;
 use kafka_protocol::protocol::{DecodeError, DecodeReason, EncodeError, EncodeReason};
+use kafka_protocol::records::{RecordsError, RecordsReason};
 use serde_json::Value as Json;
 
 use crate::vectors::Check;
@@ -55,6 +56,14 @@ pub(crate) fn of_frame(error: &FrameError) -> &'static [&'static str] {
     match error {
         FrameError::NegativeSize { .. } => &["frame-negative-size"],
         FrameError::TooLarge { .. } => &["frame-too-large"],
+        _ => &[],
+    }
+}
+
+pub(crate) fn of_records(error: &RecordsError) -> &'static [&'static str] {
+    match error.reason() {
+        RecordsReason::UnexpectedEnd { .. } => &["eof", "length-exceeds-remaining"],
+        RecordsReason::Checksum { .. } => &["crc-mismatch"],
         _ => &[],
     }
 }

@@ -220,7 +220,7 @@ impl Simulation {
                     locked_until = said.map_or(Duration::MAX, |said| said.1).min(locked_until);
                     let is_expected = match said {
                         Some((said, _)) => said == ty || (app.is_closing && ty == AcknowledgeType::RELEASE),
-                        None => ty == AcknowledgeType::GAP,
+                        None => !self.model.is_record(result.partition, offset),
                     };
                     if !is_expected {
                         return Err(format!(
@@ -239,7 +239,8 @@ impl Simulation {
                 )?;
             }
             Event::Committed { commit } => {
-                if !app.commits.remove(&commit) {
+                let is_open = app.commits.remove(&commit);
+                if !is_open {
                     return Err(format!("{commit:?} ended twice"));
                 }
             }

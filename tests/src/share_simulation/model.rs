@@ -99,6 +99,10 @@ impl Model {
         }
     }
 
+    pub(super) fn is_record(&self, partition: TopicIdPartition, offset: i64) -> bool {
+        self.records.contains_key(&(partition, offset))
+    }
+
     fn generation(&self, partition: TopicIdPartition) -> u64 {
         self.partitions.get(&partition).map_or(0, |of| of.generation)
     }
@@ -204,15 +208,17 @@ impl Model {
             return Ok(());
         }
         for (offset, ty) in result.acknowledgements.iter() {
-            if ty == AcknowledgeType::GAP {
-                if self.records.contains_key(&(partition, offset)) {
-                    return Err(format!("{partition} {offset} is a record, not a gap"));
+            let Some(record) = self.records.get_mut(&(partition, offset)) else {
+                // Released only where an acquired range comes without any record batch.
+                if ty != AcknowledgeType::GAP && ty != AcknowledgeType::RELEASE {
+                    return Err(format!("{partition} {offset} was never written, and is {ty:?}"));
                 }
                 totals.gaps += 1;
                 continue;
+            };
+            if ty == AcknowledgeType::GAP {
+                return Err(format!("{partition} {offset} is a record, not a gap"));
             }
-            let record =
-                self.records.get_mut(&(partition, offset)).ok_or("a record that was never written")?;
             let is_late = is_late || record.late_renewal == Some(app);
             match ty {
                 AcknowledgeType::RENEW => {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use kafka_protocol::json::JsonReason;
-use kafka_protocol::protocol::{DecodeReason, EncodeError, EncodeReason, MessageSchema};
+use kafka_protocol::protocol::{DecodeError, DecodeReason, EncodeError, EncodeReason, MessageSchema};
 use kafka_protocol::wire::Bytes;
 use kafka_protocol::{dynamic, json};
 use serde_json::Value as Json;
 
+use super::damage::Damage;
 use super::generated::Said;
 use super::{
     Build, Check, Generated, Outcome, build, carrier, same_bytes, same_json, same_shown, same_value, unhex,
@@ -199,8 +200,12 @@ impl Case<'_> {
             "string-too-long" => *error.reason() == EncodeReason::StringTooLong,
             _ => true,
         };
-        let path = self.text("path");
-        if !right || !(path.is_empty() || rust_path(path) == error.path()) {
+        let path = match (self.text("reason"), rust_path(self.text("path"))) {
+            ("tags-not-flexible", path) if path.is_empty() => "unknown_tagged_fields".to_owned(),
+            ("tags-not-flexible", path) => path + ".unknown_tagged_fields",
+            (_, path) => path,
+        };
+        if !right || !(path.is_empty() || path == error.path()) {
             return Err(format!("refused for another reason: {error}"));
         }
         Ok(())
@@ -221,10 +226,17 @@ impl Case<'_> {
         if (generated.decode_prefix)(&mut bytes.clone(), version, version).is_ok() {
             return Err("the start is a message of its own".to_owned());
         }
-        Ok(())
+        self.check_place(&bytes, &error)
     }
 
-    /// Both may refuse. If they do not, they have to read what Kafka does. In any case that value and the bytes that
+    /// Whether damaged bytes are refused for the damage.
+    fn check_place(&self, bytes: &[u8], error: &DecodeError) -> Check {
+        let at = self.raw["at"].as_u64().and_then(|at| at.try_into().ok()).ok_or("no byte is damaged")?;
+        let (mutation, path) = (self.text("mutation"), self.text("path"));
+        Damage { schema: self.schema(), version: self.version, bytes, mutation, path, at }.check(error)
+    }
+
+    /// Both may refuse, for the damage. If they do not, they have to read what Kafka does. In any case that value and the bytes that
     /// Kafka writes of it give each other.
     fn check_decode_lenient(&self) -> Check {
         let Self { generated, raw, version } = *self;
@@ -239,7 +251,7 @@ impl Case<'_> {
         };
         let interpreted = dynamic::decode(self.schema(), &bytes, version);
         match (value, interpreted, (generated.decode)(&bytes, version, version)) {
-            (_, Err(error), Err(other)) if error == other => Ok(()),
+            (_, Err(error), Err(other)) if error == other => self.check_place(&bytes, &error),
             (Some(value), Ok(interpreted), Ok(said)) => {
                 same_value("interpreter decodes", &value, &interpreted)?;
                 same_shown(&value, &said.shown)

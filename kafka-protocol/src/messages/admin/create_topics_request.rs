@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer};
 
 /// Creates topics.
@@ -43,8 +43,6 @@ impl Default for CreateTopicsRequest {
 }
 
 impl Message for CreateTopicsRequest {
-    const VERSIONS: Versions = Versions::new(2, 7);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(5);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

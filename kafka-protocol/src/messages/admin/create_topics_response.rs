@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per topic whether it was created and with which settings.
@@ -27,8 +27,6 @@ pub struct CreateTopicsResponse {
 }
 
 impl Message for CreateTopicsResponse {
-    const VERSIONS: Versions = Versions::new(2, 7);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(5);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

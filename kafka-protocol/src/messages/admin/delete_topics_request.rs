@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Deletes topics, named by topic name or topic id.
@@ -34,8 +34,6 @@ pub struct DeleteTopicsRequest {
 }
 
 impl Message for DeleteTopicsRequest {
-    const VERSIONS: Versions = Versions::new(1, 6);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for the configuration of resources.
@@ -32,8 +32,6 @@ pub struct DescribeConfigsRequest {
 }
 
 impl Message for DescribeConfigsRequest {
-    const VERSIONS: Versions = Versions::new(1, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

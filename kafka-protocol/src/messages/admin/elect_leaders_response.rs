@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Reports per partition whether a leader was elected.
@@ -31,8 +31,6 @@ pub struct ElectLeadersResponse {
 }
 
 impl Message for ElectLeadersResponse {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

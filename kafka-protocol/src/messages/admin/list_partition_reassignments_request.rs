@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer};
 
 /// Lists the ongoing partition reassignments.
@@ -37,8 +37,6 @@ impl Default for ListPartitionReassignmentsRequest {
 }
 
 impl Message for ListPartitionReassignmentsRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Reports whether the voter was added to the metadata quorum.
@@ -40,8 +40,6 @@ impl Default for AddRaftVoterResponse {
 }
 
 impl Message for AddRaftVoterResponse {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

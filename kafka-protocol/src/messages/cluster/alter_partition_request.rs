@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Uuid, Writer};
 
 /// Leader's proposal to the controller to change the in-sync replicas of partitions.
@@ -43,8 +43,6 @@ impl Default for AlterPartitionRequest {
 }
 
 impl Message for AlterPartitionRequest {
-    const VERSIONS: Versions = Versions::new(2, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

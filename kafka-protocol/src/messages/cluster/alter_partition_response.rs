@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Uuid, Writer};
 
 /// Controller's verdict on proposed in-sync replica changes.
@@ -26,8 +26,6 @@ pub struct AlterPartitionResponse {
 }
 
 impl Message for AlterPartitionResponse {
-    const VERSIONS: Versions = Versions::new(2, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

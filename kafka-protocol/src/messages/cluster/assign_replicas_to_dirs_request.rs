@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Uuid, Writer};
 
 /// Broker's report to the controller of the log directories that hold its replicas.
@@ -41,8 +41,6 @@ impl Default for AssignReplicasToDirsRequest {
 }
 
 impl Message for AssignReplicasToDirsRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Uuid, Writer};
 
 /// Broker's periodic sign of life to the controller.
@@ -64,8 +64,6 @@ impl Default for BrokerHeartbeatRequest {
 }
 
 impl Message for BrokerHeartbeatRequest {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

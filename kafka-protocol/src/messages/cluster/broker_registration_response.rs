@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Reports whether the broker was registered and under which epoch.
@@ -41,8 +41,6 @@ impl Default for BrokerRegistrationResponse {
 }
 
 impl Message for BrokerRegistrationResponse {
-    const VERSIONS: Versions = Versions::new(0, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Registers a controller with the active controller.
@@ -33,8 +33,6 @@ pub struct ControllerRegistrationRequest {
 }
 
 impl Message for ControllerRegistrationRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

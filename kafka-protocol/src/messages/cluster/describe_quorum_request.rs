@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for the state of the KRaft metadata quorum.
@@ -21,8 +21,6 @@ pub struct DescribeQuorumRequest {
 }
 
 impl Message for DescribeQuorumRequest {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

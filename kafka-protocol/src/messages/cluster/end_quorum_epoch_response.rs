@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Voter's answer to a resigning KRaft leader.
@@ -30,8 +30,6 @@ pub struct EndQuorumEpochResponse {
 }
 
 impl Message for EndQuorumEpochResponse {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

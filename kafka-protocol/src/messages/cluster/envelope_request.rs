@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Carries a client request that a broker forwards to the controller.
@@ -40,8 +40,6 @@ impl Default for EnvelopeRequest {
 }
 
 impl Message for EnvelopeRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

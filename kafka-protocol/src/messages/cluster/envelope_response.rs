@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Carries the controller's response to a forwarded request.
@@ -23,8 +23,6 @@ pub struct EnvelopeResponse {
 }
 
 impl Message for EnvelopeResponse {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

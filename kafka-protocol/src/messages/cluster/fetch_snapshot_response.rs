@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Returns a piece of a KRaft metadata snapshot.
@@ -33,8 +33,6 @@ pub struct FetchSnapshotResponse {
 }
 
 impl Message for FetchSnapshotResponse {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

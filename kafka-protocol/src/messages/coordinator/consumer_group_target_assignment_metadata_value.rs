@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Epoch of a consumer group's target assignment.
@@ -25,8 +25,6 @@ pub struct ConsumerGroupTargetAssignmentMetadataValue {
 }
 
 impl Message for ConsumerGroupTargetAssignmentMetadataValue {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Oldest form of a committed offset record.
@@ -26,8 +26,6 @@ pub struct LegacyOffsetCommitValue {
 }
 
 impl Message for LegacyOffsetCommitValue {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

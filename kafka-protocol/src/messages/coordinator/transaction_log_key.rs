@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Key of the record with a transaction's state.
@@ -20,8 +20,6 @@ pub struct TransactionLogKey {
 }
 
 impl Message for TransactionLogKey {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer};
 
 /// State of a transactional id and its current transaction.
@@ -85,8 +85,6 @@ impl Default for TransactionLogValue {
 }
 
 impl Message for TransactionLogValue {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

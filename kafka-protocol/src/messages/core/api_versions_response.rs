@@ -5,7 +5,7 @@
 mod schema;
 
 use crate::protocol::{
-    ApiKey, ErrorCode, HeaderVersions, Message, MessageSchema, Response, Versions,
+    ApiKey, ErrorCode, HeaderVersions, Message, MessageSchema, Response,
 };
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
@@ -70,8 +70,6 @@ impl Default for ApiVersionsResponse {
 }
 
 impl Message for ApiVersionsResponse {
-    const VERSIONS: Versions = Versions::new(0, 5);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

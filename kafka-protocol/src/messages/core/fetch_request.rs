@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Reads records from partitions, for a consumer or a follower replica.
@@ -101,8 +101,6 @@ impl Default for FetchRequest {
 }
 
 impl Message for FetchRequest {
-    const VERSIONS: Versions = Versions::new(4, 18);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(12);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

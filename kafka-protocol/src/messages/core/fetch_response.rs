@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Returns records of partitions.
@@ -46,8 +46,6 @@ pub struct FetchResponse {
 }
 
 impl Message for FetchResponse {
-    const VERSIONS: Versions = Versions::new(4, 18);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(12);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Names the broker that coordinates each key.
@@ -73,8 +73,6 @@ impl Default for FindCoordinatorResponse {
 }
 
 impl Message for FindCoordinatorResponse {
-    const VERSIONS: Versions = Versions::new(0, 6);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Uuid, Writer};
 
 /// Asks the broker which client metrics the client should push.
@@ -21,8 +21,6 @@ pub struct GetTelemetrySubscriptionsRequest {
 }
 
 impl Message for GetTelemetrySubscriptionsRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Tells the client which metrics to push, how and how often.
@@ -45,8 +45,6 @@ pub struct GetTelemetrySubscriptionsResponse {
 }
 
 impl Message for GetTelemetrySubscriptionsResponse {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

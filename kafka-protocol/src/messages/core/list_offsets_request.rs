@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Looks up offsets of partitions by timestamp or special position.
@@ -39,8 +39,6 @@ pub struct ListOffsetsRequest {
 }
 
 impl Message for ListOffsetsRequest {
-    const VERSIONS: Versions = Versions::new(1, 11);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(6);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

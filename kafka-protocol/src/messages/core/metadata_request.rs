@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Asks for the cluster's brokers and the leaders of topic partitions.
@@ -57,8 +57,6 @@ impl Default for MetadataRequest {
 }
 
 impl Message for MetadataRequest {
-    const VERSIONS: Versions = Versions::new(0, 13);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(9);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Describes the cluster's brokers and the leaders and replicas of topic partitions.
@@ -76,8 +76,6 @@ impl Default for MetadataResponse {
 }
 
 impl Message for MetadataResponse {
-    const VERSIONS: Versions = Versions::new(0, 13);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(9);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for the end offset of leader epochs, to detect log truncation.
@@ -40,8 +40,6 @@ impl Default for OffsetForLeaderEpochRequest {
 }
 
 impl Message for OffsetForLeaderEpochRequest {
-    const VERSIONS: Versions = Versions::new(2, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

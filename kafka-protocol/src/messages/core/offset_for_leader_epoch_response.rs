@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Returns the end offset of leader epochs.
@@ -26,8 +26,6 @@ pub struct OffsetForLeaderEpochResponse {
 }
 
 impl Message for OffsetForLeaderEpochResponse {
-    const VERSIONS: Versions = Versions::new(2, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Appends record batches to partitions.
@@ -32,8 +32,6 @@ pub struct ProduceRequest {
 }
 
 impl Message for ProduceRequest {
-    const VERSIONS: Versions = Versions::new(3, 13);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(9);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per partition whether its records were appended and at which offset.
@@ -34,8 +34,6 @@ pub struct ProduceResponse {
 }
 
 impl Message for ProduceResponse {
-    const VERSIONS: Versions = Versions::new(3, 13);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(9);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

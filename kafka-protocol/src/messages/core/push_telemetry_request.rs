@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Uuid, Writer};
 
 /// Pushes client metrics to the broker.
@@ -32,8 +32,6 @@ pub struct PushTelemetryRequest {
 }
 
 impl Message for PushTelemetryRequest {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Reports whether the pushed metrics were accepted.
@@ -23,8 +23,6 @@ pub struct PushTelemetryResponse {
 }
 
 impl Message for PushTelemetryResponse {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

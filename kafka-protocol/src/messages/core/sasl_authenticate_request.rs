@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Carries one SASL token from the client to the broker.
@@ -23,8 +23,6 @@ pub struct SaslAuthenticateRequest {
 }
 
 impl Message for SaslAuthenticateRequest {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{
     Bytes, Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer,
 };
@@ -58,8 +58,6 @@ impl Default for ConsumerProtocolSubscription {
 }
 
 impl Message for ConsumerProtocolSubscription {
-    const VERSIONS: Versions = Versions::new(0, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

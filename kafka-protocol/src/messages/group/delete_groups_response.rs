@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Reports per group whether it was deleted.
@@ -26,8 +26,6 @@ pub struct DeleteGroupsResponse {
 }
 
 impl Message for DeleteGroupsResponse {
-    const VERSIONS: Versions = Versions::new(0, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

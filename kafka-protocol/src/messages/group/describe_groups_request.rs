@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Asks for the description of classic groups.
@@ -29,8 +29,6 @@ pub struct DescribeGroupsRequest {
 }
 
 impl Message for DescribeGroupsRequest {
-    const VERSIONS: Versions = Versions::new(0, 6);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(5);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Describes classic groups with their members and assignments.
@@ -32,8 +32,6 @@ pub struct DescribeGroupsResponse {
 }
 
 impl Message for DescribeGroupsResponse {
-    const VERSIONS: Versions = Versions::new(0, 6);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(5);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Joins a classic group or rejoins it for a rebalance.
@@ -69,8 +69,6 @@ impl Default for JoinGroupRequest {
 }
 
 impl Message for JoinGroupRequest {
-    const VERSIONS: Versions = Versions::new(0, 9);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(6);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

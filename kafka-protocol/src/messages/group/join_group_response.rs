@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Returns the group generation and, to the leader, all members.
@@ -78,8 +78,6 @@ impl Default for JoinGroupResponse {
 }
 
 impl Message for JoinGroupResponse {
-    const VERSIONS: Versions = Versions::new(0, 9);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(6);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Removes members from a classic group.
@@ -34,8 +34,6 @@ pub struct LeaveGroupRequest {
 }
 
 impl Message for LeaveGroupRequest {
-    const VERSIONS: Versions = Versions::new(0, 5);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Commits consumed offsets for a group.
@@ -63,8 +63,6 @@ impl Default for OffsetCommitRequest {
 }
 
 impl Message for OffsetCommitRequest {
-    const VERSIONS: Versions = Versions::new(2, 10);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(8);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Reports per partition whether its offset was committed.
@@ -29,8 +29,6 @@ pub struct OffsetCommitResponse {
 }
 
 impl Message for OffsetCommitResponse {
-    const VERSIONS: Versions = Versions::new(2, 10);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(8);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Asks for the committed offsets of groups.
@@ -58,8 +58,6 @@ impl Default for OffsetFetchRequest {
 }
 
 impl Message for OffsetFetchRequest {
-    const VERSIONS: Versions = Versions::new(1, 10);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(6);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Returns the committed offsets of groups.
@@ -44,8 +44,6 @@ pub struct OffsetFetchResponse {
 }
 
 impl Message for OffsetFetchResponse {
-    const VERSIONS: Versions = Versions::new(1, 10);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(6);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Returns the member's assignment for the new generation.
@@ -42,8 +42,6 @@ pub struct SyncGroupResponse {
 }
 
 impl Message for SyncGroupResponse {
-    const VERSIONS: Versions = Versions::new(0, 5);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(4);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

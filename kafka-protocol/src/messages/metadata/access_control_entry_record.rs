@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Adds an ACL.
@@ -42,8 +42,6 @@ pub struct AccessControlEntryRecord {
 }
 
 impl Message for AccessControlEntryRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

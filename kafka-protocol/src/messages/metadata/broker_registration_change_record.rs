@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Uuid, Writer};
 
 /// Changes single properties of a broker's registration.
@@ -47,8 +47,6 @@ pub struct BrokerRegistrationChangeRecord {
 }
 
 impl Message for BrokerRegistrationChangeRecord {
-    const VERSIONS: Versions = Versions::new(0, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

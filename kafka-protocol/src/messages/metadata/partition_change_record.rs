@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Uuid, Writer};
 
 /// Changes the state of a partition; fields at their default leave it unchanged.
@@ -93,8 +93,6 @@ impl Default for PartitionChangeRecord {
 }
 
 impl Message for PartitionChangeRecord {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

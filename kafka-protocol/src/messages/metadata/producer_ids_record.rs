@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Records that a block of producer ids was handed out.
@@ -40,8 +40,6 @@ impl Default for ProducerIdsRecord {
 }
 
 impl Message for ProducerIdsRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

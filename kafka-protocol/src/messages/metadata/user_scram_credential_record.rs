@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Sets a SCRAM credential of a user.
@@ -35,8 +35,6 @@ pub struct UserScramCredentialRecord {
 }
 
 impl Message for UserScramCredentialRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Value of the control record that ends a transaction in a partition.
@@ -20,8 +20,6 @@ pub struct EndTxnMarker {
 }
 
 impl Message for EndTxnMarker {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

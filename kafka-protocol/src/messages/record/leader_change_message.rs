@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Uuid, Writer};
 
 /// Control record a new KRaft leader writes at the start of its epoch.
@@ -31,8 +31,6 @@ pub struct LeaderChangeMessage {
 }
 
 impl Message for LeaderChangeMessage {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

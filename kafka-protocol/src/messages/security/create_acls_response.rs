@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Reports per ACL whether it was created.
@@ -25,8 +25,6 @@ pub struct CreateAclsResponse {
 }
 
 impl Message for CreateAclsResponse {
-    const VERSIONS: Versions = Versions::new(1, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

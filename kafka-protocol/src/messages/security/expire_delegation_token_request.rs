@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Changes the expiry time of a delegation token or expires it at once.
@@ -26,8 +26,6 @@ pub struct ExpireDelegationTokenRequest {
 }
 
 impl Message for ExpireDelegationTokenRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

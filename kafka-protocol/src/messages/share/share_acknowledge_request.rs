@@ -4,9 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{
-    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
-};
+use crate::protocol::{AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Acknowledges, releases, rejects or renews records acquired by a share group member.
@@ -60,8 +58,6 @@ impl Default for ShareAcknowledgeRequest {
 }
 
 impl Message for ShareAcknowledgeRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

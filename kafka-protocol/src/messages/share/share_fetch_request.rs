@@ -4,9 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{
-    AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc, Versions,
-};
+use crate::protocol::{AcknowledgeType, ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer};
 
 /// Acquires records for a share group member and may carry its acknowledgements.
@@ -90,8 +88,6 @@ impl Default for ShareFetchRequest {
 }
 
 impl Message for ShareFetchRequest {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

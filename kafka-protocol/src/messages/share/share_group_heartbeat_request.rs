@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Joins, keeps alive or leaves a share group.
@@ -33,8 +33,6 @@ pub struct ShareGroupHeartbeatRequest {
 }
 
 impl Message for ShareGroupHeartbeatRequest {
-    const VERSIONS: Versions = Versions::new(1, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

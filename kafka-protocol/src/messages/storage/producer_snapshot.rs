@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// File with the state of all producers of a partition at one log offset.
@@ -23,8 +23,6 @@ pub struct ProducerSnapshot {
 }
 
 impl Message for ProducerSnapshot {
-    const VERSIONS: Versions = Versions::new(1, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Describes a log segment that is copied to remote storage.
@@ -52,8 +52,6 @@ pub struct RemoteLogSegmentMetadataRecord {
 }
 
 impl Message for RemoteLogSegmentMetadataRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, TaggedFields, Uuid, Writer};
 
 /// Describes one remote log segment of a partition in a metadata snapshot.
@@ -52,8 +52,6 @@ pub struct RemoteLogSegmentMetadataSnapshotRecord {
 }
 
 impl Message for RemoteLogSegmentMetadataSnapshotRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{Message, MessageSchema, Versions};
+use crate::protocol::{Message, MessageSchema};
 use crate::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// Changes the state of a remote log segment.
@@ -32,8 +32,6 @@ pub struct RemoteLogSegmentMetadataUpdateRecord {
 }
 
 impl Message for RemoteLogSegmentMetadataUpdateRecord {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

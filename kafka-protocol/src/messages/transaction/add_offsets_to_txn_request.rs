@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Adds a consumer group's offset commits to the producer's current transaction.
@@ -32,8 +32,6 @@ pub struct AddOffsetsToTxnRequest {
 }
 
 impl Message for AddOffsetsToTxnRequest {
-    const VERSIONS: Versions = Versions::new(0, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Tells whether the group's offsets were added to the transaction.
@@ -26,8 +26,6 @@ pub struct AddOffsetsToTxnResponse {
 }
 
 impl Message for AddOffsetsToTxnResponse {
-    const VERSIONS: Versions = Versions::new(0, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

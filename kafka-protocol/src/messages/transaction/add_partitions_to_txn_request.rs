@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer};
 
 /// Adds partitions to a transaction, or verifies that they are part of it.
@@ -47,8 +47,6 @@ pub struct AddPartitionsToTxnRequest {
 }
 
 impl Message for AddPartitionsToTxnRequest {
-    const VERSIONS: Versions = Versions::new(0, 5);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response, Versions};
+use crate::protocol::{ApiKey, ErrorCode, Message, MessageSchema, Response};
 use crate::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Reports per partition whether it was added to, or found in, the transaction.
@@ -39,8 +39,6 @@ pub struct AddPartitionsToTxnResponse {
 }
 
 impl Message for AddPartitionsToTxnResponse {
-    const VERSIONS: Versions = Versions::new(0, 5);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(3);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

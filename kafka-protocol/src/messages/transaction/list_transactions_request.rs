@@ -4,7 +4,7 @@
 
 mod schema;
 
-use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc, Versions};
+use crate::protocol::{ApiKey, Message, MessageSchema, Request, Rpc};
 use crate::wire::{Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Writer};
 
 /// Lists the transactions the broker coordinates.
@@ -50,8 +50,6 @@ impl Default for ListTransactionsRequest {
 }
 
 impl Message for ListTransactionsRequest {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -80,6 +80,27 @@ impl ShareConsumerConfig {
         }
     }
 
+    /// A member id as Kafka's clients make them: 16 random bytes, the UUID of which is written as 22 characters of
+    /// URL-safe base64.
+    ///
+    /// ```
+    /// use kafka_protocol::share::consumer::ShareConsumerConfig;
+    ///
+    /// assert_eq!(ShareConsumerConfig::member_id(*b"0123456789abcdef"), "MDEyMzQ1Rje4OWFiY2RlZg");
+    /// ```
+    pub fn member_id(random: [u8; 16]) -> Str {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut bits = uuid::Builder::from_random_bytes(random).into_uuid().as_u128();
+        // 128 bits are 21 digits of 6 bits, and 2 bits in front of 4 zeros.
+        let mut digits = [DIGITS[(bits << 4 & 0x3f) as usize]; 22];
+        bits >>= 2;
+        for digit in digits[..21].iter_mut().rev() {
+            *digit = DIGITS[(bits & 0x3f) as usize];
+            bits >>= 6;
+        }
+        digits.iter().map(|digit| char::from(*digit)).collect()
+    }
+
     /// How long to wait after so many failures in a row, of which there is at least one.
     pub(super) fn backoff(&self, failures: u32) -> Duration {
         let doubled = self.retry_backoff.saturating_mul(1 << failures.saturating_sub(1).min(16));

@@ -149,7 +149,7 @@ impl ShareConsumer {
             (Receiver::FindCoordinator, R::FindCoordinator(response)) => self.coordinator_found(&response),
             (Receiver::Metadata, R::Metadata(response)) => self.metadata_received(&response),
             (Receiver::Heartbeat, R::ShareGroupHeartbeat(response)) => {
-                self.heartbeat_answered(sent, &response)
+                self.heartbeat_answered(sent, &response);
             }
             (Receiver::Leader, R::ShareFetch(response)) => self.fetched(sent, &response),
             (Receiver::Leader, R::ShareAcknowledge(response)) => self.acknowledged(sent, &response),

@@ -21,6 +21,8 @@ pub(super) struct Membership {
     pub(super) assignment: BTreeSet<TopicIdPartition>,
     /// When the next heartbeat is due.
     pub(super) due: Duration,
+    /// How long after one heartbeat the next is due.
+    interval: Duration,
     /// Whether the next heartbeat tells everything: after changes, errors and lost responses.
     full: bool,
     failures: u32,
@@ -124,6 +126,7 @@ impl Membership {
             }
             ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
                 self.back_off(now, config);
+                self.due = self.due.max(now + self.interval);
                 Heartbeat::Report
             }
             error if error.is_retriable() => {
@@ -137,9 +140,10 @@ impl Membership {
     fn accept(&mut self, response: &ShareGroupHeartbeatResponse, sent_at: Duration) -> Heartbeat {
         self.epoch = response.member_epoch;
         self.failures = 0;
+        self.interval = interval(response.heartbeat_interval_ms);
         // A new subscription, or the wish to leave, may have come while the heartbeat was on its way.
         if !self.full && !self.leaving {
-            self.due = sent_at + interval(response.heartbeat_interval_ms);
+            self.due = sent_at + self.interval;
         }
         let Some(assignment) = &response.assignment else { return Heartbeat::Fine };
         let topics = assignment.topic_partitions.iter();

@@ -4,9 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{
-    ApiKey, HeaderVersions, Message, MessageSchema, Response, Versions,
-};
+use kafka_protocol::protocol::{ApiKey, HeaderVersions, Message, MessageSchema, Response};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Tells that somebody is there.
@@ -24,8 +22,6 @@ pub struct PingResponse {
 }
 
 impl Message for PingResponse {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

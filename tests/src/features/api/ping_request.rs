@@ -5,7 +5,7 @@
 mod schema;
 
 use kafka_protocol::protocol::{
-    ApiKey, HeaderVersions, Message, MessageSchema, Request, Rpc, Versions,
+    ApiKey, HeaderVersions, Message, MessageSchema, Request, Rpc,
 };
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
@@ -25,8 +25,6 @@ pub struct PingRequest {
 }
 
 impl Message for PingRequest {
-    const VERSIONS: Versions = Versions::new(0, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Response, Versions};
+use kafka_protocol::protocol::{ApiKey, Message, MessageSchema, Response};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Answers a request of another folder.
@@ -24,8 +24,6 @@ pub struct TouchResponse {
 }
 
 impl Message for TouchResponse {
-    const VERSIONS: Versions = Versions::new(1, 2);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{AcknowledgeType, Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{AcknowledgeType, Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Structs with names that generated code needs itself. Version 0 lacks them, so that they are compared with
@@ -224,8 +224,6 @@ pub struct Clashes {
 }
 
 impl Message for Clashes {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

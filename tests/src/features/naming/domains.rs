@@ -4,9 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{
-    AcknowledgeType, ErrorCode, Message, MessageSchema, Versions,
-};
+use kafka_protocol::protocol::{AcknowledgeType, ErrorCode, Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, SmallVec, TaggedFields, Writer};
 
 /// Numbers that have a type of their own.
@@ -66,8 +64,6 @@ impl Default for Domains {
 }
 
 impl Message for Domains {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

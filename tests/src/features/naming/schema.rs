@@ -8,7 +8,7 @@
 )]
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Named like the module that every message has for its schema.
@@ -27,8 +27,6 @@ pub struct Schema {
 }
 
 impl Message for Schema {
-    const VERSIONS: Versions = Versions::new(0, 0);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

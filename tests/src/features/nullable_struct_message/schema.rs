@@ -21,148 +21,134 @@ static NULLABLE_STRUCT_MESSAGE: StructSchema = StructSchema {
     doc: "Structs that may be null, among the fields and in the tag section.\n\nVersion 1 is flexible and allows null for the second struct.",
     min_size: 3,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "Struct",
-            rust_name: "struct",
-            ty: FieldType::Struct(&MY_STRUCT),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Null unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Struct2",
-            rust_name: "struct2",
-            ty: FieldType::Struct(&MY_STRUCT2),
-            nullable_versions: Versions::since(1),
-            doc: "Empty unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Struct3",
-            rust_name: "struct3",
-            ty: FieldType::Struct(&MY_STRUCT3),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "Tagged; null unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Struct4",
-            rust_name: "struct4",
-            ty: FieldType::Struct(&MY_STRUCT4),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(1),
-            ignorable: true,
-            doc: "Tagged; empty unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NULLABLE_STRUCT_MESSAGE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NULLABLE_STRUCT_MESSAGE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Struct",
+        rust_name: "struct",
+        ty: FieldType::Struct(&MY_STRUCT),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Null unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Struct2",
+        rust_name: "struct2",
+        ty: FieldType::Struct(&MY_STRUCT2),
+        nullable_versions: Versions::since(1),
+        doc: "Empty unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Struct3",
+        rust_name: "struct3",
+        ty: FieldType::Struct(&MY_STRUCT3),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "Tagged; null unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Struct4",
+        rust_name: "struct4",
+        ty: FieldType::Struct(&MY_STRUCT4),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(1),
+        ignorable: true,
+        doc: "Tagged; empty unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MY_STRUCT: StructSchema = StructSchema {
     name: "MyStruct",
     doc: "Value of NullableStructMessage.Struct.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MyString",
-            rust_name: "my_string",
-            ty: FieldType::String,
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MyInt",
-            rust_name: "my_int",
-            ty: FieldType::Int32,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MY_STRUCT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MY_STRUCT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
+    FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
+];
 
 static MY_STRUCT2: StructSchema = StructSchema {
     name: "MyStruct2",
     doc: "Value of NullableStructMessage.Struct2.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MyString",
-            rust_name: "my_string",
-            ty: FieldType::String,
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MyInt",
-            rust_name: "my_int",
-            ty: FieldType::Int32,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MY_STRUCT2_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MY_STRUCT2_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("MyString", "my_string", FieldType::String, "A text."),
+    FieldSchema::new("MyInt", "my_int", FieldType::Int32, "A number."),
+];
 
 static MY_STRUCT3: StructSchema = StructSchema {
     name: "MyStruct3",
     doc: "Value of NullableStructMessage.Struct3.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MyString",
-            rust_name: "my_string",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MyInt",
-            rust_name: "my_int",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MY_STRUCT3_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MY_STRUCT3_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "MyString",
+        rust_name: "my_string",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MyInt",
+        rust_name: "my_int",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MY_STRUCT4: StructSchema = StructSchema {
     name: "MyStruct4",
     doc: "Value of NullableStructMessage.Struct4.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MyString",
-            rust_name: "my_string",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MyInt",
-            rust_name: "my_int",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MY_STRUCT4_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MY_STRUCT4_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "MyString",
+        rust_name: "my_string",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MyInt",
+        rust_name: "my_int",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,173 +21,94 @@ static PRIMS: StructSchema = StructSchema {
     doc: "Every type once, and the nullable ones twice: once never null, once null from version 1 on.\n\nVersion 1 allows null. Version 2 is the first flexible one.",
     min_size: 58,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Bo",
-            rust_name: "bo",
-            ty: FieldType::Bool,
-            doc: "One byte, 0 or 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "I8",
-            rust_name: "i8",
-            ty: FieldType::Int8,
-            doc: "One byte.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "I16",
-            rust_name: "i16",
-            ty: FieldType::Int16,
-            doc: "Two bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "U16",
-            rust_name: "u16",
-            ty: FieldType::Uint16,
-            doc: "Two bytes without a sign.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "I32",
-            rust_name: "i32",
-            ty: FieldType::Int32,
-            doc: "Four bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "U32",
-            rust_name: "u32",
-            ty: FieldType::Uint32,
-            doc: "Four bytes without a sign.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "I64",
-            rust_name: "i64",
-            ty: FieldType::Int64,
-            doc: "Eight bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "F64",
-            rust_name: "f64",
-            ty: FieldType::Float64,
-            doc: "Eight bytes, IEEE 754.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "Sixteen bytes, the most significant first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "S",
-            rust_name: "s",
-            ty: FieldType::String,
-            doc: "Text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NS",
-            rust_name: "ns",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(1),
-            doc: "Text or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Bt",
-            rust_name: "bt",
-            ty: FieldType::Bytes,
-            doc: "Bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NB",
-            rust_name: "nb",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(1),
-            doc: "Bytes or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "R",
-            rust_name: "r",
-            ty: FieldType::Records,
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Record batches or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "A",
-            rust_name: "a",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Numbers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NA",
-            rust_name: "na",
-            ty: FieldType::Array(&FieldType::String),
-            nullable_versions: Versions::since(1),
-            doc: "Texts or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "St",
-            rust_name: "st",
-            ty: FieldType::Struct(&PLAIN),
-            doc: "A struct.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NSt",
-            rust_name: "nst",
-            ty: FieldType::Struct(&MARKED),
-            nullable_versions: Versions::since(1),
-            doc: "A struct or null.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRIMS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRIMS_FIELDS: [FieldSchema; 18] = [
+    FieldSchema::new("Bo", "bo", FieldType::Bool, "One byte, 0 or 1."),
+    FieldSchema::new("I8", "i8", FieldType::Int8, "One byte."),
+    FieldSchema::new("I16", "i16", FieldType::Int16, "Two bytes."),
+    FieldSchema::new("U16", "u16", FieldType::Uint16, "Two bytes without a sign."),
+    FieldSchema::new("I32", "i32", FieldType::Int32, "Four bytes."),
+    FieldSchema::new("U32", "u32", FieldType::Uint32, "Four bytes without a sign."),
+    FieldSchema::new("I64", "i64", FieldType::Int64, "Eight bytes."),
+    FieldSchema::new("F64", "f64", FieldType::Float64, "Eight bytes, IEEE 754."),
+    FieldSchema::new(
+        "Id",
+        "id",
+        FieldType::Uuid,
+        "Sixteen bytes, the most significant first.",
+    ),
+    FieldSchema::new("S", "s", FieldType::String, "Text."),
+    FieldSchema {
+        name: "NS",
+        rust_name: "ns",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(1),
+        doc: "Text or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("Bt", "bt", FieldType::Bytes, "Bytes."),
+    FieldSchema {
+        name: "NB",
+        rust_name: "nb",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(1),
+        doc: "Bytes or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "R",
+        rust_name: "r",
+        ty: FieldType::Records,
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Record batches or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("A", "a", FieldType::Array(&FieldType::Int32), "Numbers."),
+    FieldSchema {
+        name: "NA",
+        rust_name: "na",
+        ty: FieldType::Array(&FieldType::String),
+        nullable_versions: Versions::since(1),
+        doc: "Texts or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("St", "st", FieldType::Struct(&PLAIN), "A struct."),
+    FieldSchema {
+        name: "NSt",
+        rust_name: "nst",
+        ty: FieldType::Struct(&MARKED),
+        nullable_versions: Versions::since(1),
+        doc: "A struct or null.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static PLAIN: StructSchema = StructSchema {
     name: "Plain",
     doc: "Value of Prims.St.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int16,
-            doc: "Its only member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PLAIN_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PLAIN_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("X", "x", FieldType::Int16, "Its only member."),
+];
 
 static MARKED: StructSchema = StructSchema {
     name: "Marked",
     doc: "Value of Prims.NSt.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int16,
-            doc: "Its only member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MARKED_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MARKED_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("X", "x", FieldType::Int16, "Its only member."),
+];

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// A tagged field that leaves out its versions.
@@ -24,8 +24,6 @@ pub struct NoVer {
 }
 
 impl Message for NoVer {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(0);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Version ranges at the edges of the valid versions.
@@ -36,8 +36,6 @@ pub struct Ranges {
 }
 
 impl Message for Ranges {
-    const VERSIONS: Versions = Versions::new(0, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(2);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{
     Bytes, Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
 };
@@ -78,8 +78,6 @@ impl Default for ComesAndGoes {
 }
 
 impl Message for ComesAndGoes {
-    const VERSIONS: Versions = Versions::new(1, 4);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

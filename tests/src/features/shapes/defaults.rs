@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{
     Bytes, Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
 };
@@ -16,7 +16,7 @@ use kafka_protocol::wire::{
 /// Versions 0-1, flexible in 1.
 ///
 /// - 1: adds `bool`, `bare_bool`, `int8`, `int16`, `uint16`, `int32`, `high_int32`, `bare_int32`, `uint32`,
-///   `int64`, `high_int64`, `hex_int64`, `fraction`, `hex_fraction`, `huge`, `tiny`, `minus_zero`,
+///   `int64`, `high_int64`, `hex_int64`, `fraction`, `hex_fraction`, `near_pi`, `huge`, `tiny`, `minus_zero`,
 ///   `not_anumber`, `infinite`, `minus_infinite`, `id`, `text`, `long_text`, `odd_text`, `null_text`,
 ///   `null_blob`, `null_numbers`, `null_texts`, `nullable_text`, `batches`, `null_inner`, `inner`; flexible
 ///   encoding
@@ -91,6 +91,11 @@ pub struct Defaults {
     ///
     /// Versions 1+; others drop it and decode `12.0`.
     pub hex_fraction: f64,
+
+    /// What looks like a constant.
+    ///
+    /// Versions 1+; others drop it and decode `3.14`.
+    pub near_pi: f64,
 
     /// With more zeros than one wants to see.
     ///
@@ -204,6 +209,7 @@ impl Default for Defaults {
             hex_int64: 914172222550880202,
             fraction: -12.5,
             hex_fraction: 12.0,
+            near_pi: f64::from_bits(0x40091eb851eb851f),
             huge: 1e300,
             tiny: 5e-324,
             minus_zero: -0.0,
@@ -228,8 +234,6 @@ impl Default for Defaults {
 }
 
 impl Message for Defaults {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 
@@ -272,30 +276,30 @@ impl Codec for Defaults {
         (
             self.fraction,
             self.hex_fraction,
+            self.near_pi,
             self.huge,
             self.tiny,
             self.minus_zero,
             self.not_anumber,
             self.infinite,
-            self.minus_infinite,
         ) = if r.version() >= 1 {
             r.fixed()?
         } else {
             (
                 -12.5,
                 12.0,
+                f64::from_bits(0x40091eb851eb851f),
                 1e300,
                 5e-324,
                 -0.0,
                 f64::NAN,
                 f64::INFINITY,
-                f64::NEG_INFINITY,
             )
         };
-        self.id = if r.version() >= 1 {
+        (self.minus_infinite, self.id) = if r.version() >= 1 {
             r.fixed()?
         } else {
-            Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec)
+            (f64::NEG_INFINITY, Uuid::from_u128(0x1f728a3b835344f6825ad1269b7bd6ec))
         };
         if r.version() >= 1 {
             r.string(&mut self.text)?;
@@ -377,16 +381,16 @@ impl Codec for Defaults {
             w.fixed((
                 self.fraction,
                 self.hex_fraction,
+                self.near_pi,
                 self.huge,
                 self.tiny,
                 self.minus_zero,
                 self.not_anumber,
                 self.infinite,
-                self.minus_infinite,
             ));
         }
         if w.version() >= 1 {
-            w.fixed(self.id);
+            w.fixed((self.minus_infinite, self.id));
         }
         if w.version() >= 1 {
             w.string(&self.text)?;

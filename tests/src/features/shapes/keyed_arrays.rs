@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Arrays with keys, which the wire does not hold to: an element may be there twice.
@@ -25,8 +25,6 @@ pub struct KeyedArrays {
 }
 
 impl Message for KeyedArrays {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

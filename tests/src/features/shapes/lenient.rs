@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{
     Bytes, Codec, Fault, Reader, Sink, SmallVec, Str, TaggedFields, Uuid, Writer,
 };
@@ -160,8 +160,6 @@ impl Default for Lenient {
 }
 
 impl Message for Lenient {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

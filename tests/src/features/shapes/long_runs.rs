@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Uuid, Writer};
 
 /// More fields of fixed width in a row than are written at once: more than 12 of them, and more than 64
@@ -93,8 +93,6 @@ pub struct LongRuns {
 }
 
 impl Message for LongRuns {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::NONE;
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Bytes, Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// Fields that keep the old form of lengths in flexible versions.
@@ -64,8 +64,6 @@ impl Default for OwnForm {
 }
 
 impl Message for OwnForm {
-    const VERSIONS: Versions = Versions::new(0, 3);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, TaggedFields, Writer};
 
 /// Structs without members. In version 0 an element takes no byte.
@@ -42,8 +42,6 @@ impl Default for Voids {
 }
 
 impl Message for Voids {
-    const VERSIONS: Versions = Versions::new(0, 1);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(1);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

@@ -4,7 +4,7 @@
 
 mod schema;
 
-use kafka_protocol::protocol::{Message, MessageSchema, Versions};
+use kafka_protocol::protocol::{Message, MessageSchema};
 use kafka_protocol::wire::{Codec, Fault, Reader, Sink, Str, TaggedFields, Writer};
 
 /// As many versions as can be, less the first few.
@@ -36,8 +36,6 @@ pub struct WideVersions {
 }
 
 impl Message for WideVersions {
-    const VERSIONS: Versions = Versions::new(3, 32766);
-    const FLEXIBLE_VERSIONS: Versions = Versions::since(32766);
     const SCHEMA: &'static MessageSchema = &schema::SCHEMA;
 }
 

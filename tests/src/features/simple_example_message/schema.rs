@@ -21,257 +21,265 @@ static SIMPLE_EXAMPLE_MESSAGE: StructSchema = StructSchema {
     doc: "A bit of everything, with names that start in lower case.\n\nVersion 1 is flexible and adds all but the two common structs. Version 2 adds structs.",
     min_size: 16,
     known_tags: 9,
-    fields: &[
-        FieldSchema {
-            name: "processId",
-            rust_name: "process_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            doc: "An id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myTaggedIntArray",
-            rust_name: "my_tagged_int_array",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "Numbers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myNullableString",
-            rust_name: "my_nullable_string",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(1),
-            default: DefaultValue::Null,
-            doc: "A text or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myInt16",
-            rust_name: "my_int16",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(2),
-            default: DefaultValue::Int(123),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myFloat64",
-            rust_name: "my_float64",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(3),
-            default: DefaultValue::Float(12.34, "12.34"),
-            doc: "A fraction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myString",
-            rust_name: "my_string",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(4),
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myBytes",
-            rust_name: "my_bytes",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(5),
-            doc: "Bytes or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "taggedUuid",
-            rust_name: "tagged_uuid",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(6),
-            default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
-            doc: "An id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "taggedLong",
-            rust_name: "tagged_long",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(7),
-            default: DefaultValue::Int(914172222550880202),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "zeroCopyBytes",
-            rust_name: "zero_copy_bytes",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            doc: "Bytes that share the frame.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "nullableZeroCopyBytes",
-            rust_name: "nullable_zero_copy_bytes",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            doc: "The same, or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myStruct",
-            rust_name: "my_struct",
-            ty: FieldType::Struct(&MY_STRUCT),
-            versions: Versions::since(2),
-            doc: "A struct.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myTaggedStruct",
-            rust_name: "my_tagged_struct",
-            ty: FieldType::Struct(&TAGGED_STRUCT),
-            versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(8),
-            doc: "A tagged struct.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myCommonStruct",
-            rust_name: "my_common_struct",
-            ty: FieldType::Struct(&TEST_COMMON_STRUCT),
-            doc: "First use of a common struct.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myOtherCommonStruct",
-            rust_name: "my_other_common_struct",
-            ty: FieldType::Struct(&TEST_COMMON_STRUCT),
-            doc: "Second use of it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myUint16",
-            rust_name: "my_uint16",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(33000),
-            doc: "A number without a sign.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "myUint32",
-            rust_name: "my_uint32",
-            ty: FieldType::Uint32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1234567),
-            doc: "A number without a sign.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SIMPLE_EXAMPLE_MESSAGE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SIMPLE_EXAMPLE_MESSAGE_FIELDS: [FieldSchema; 17] = [
+    FieldSchema {
+        name: "processId",
+        rust_name: "process_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        doc: "An id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myTaggedIntArray",
+        rust_name: "my_tagged_int_array",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "Numbers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myNullableString",
+        rust_name: "my_nullable_string",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(1),
+        default: DefaultValue::Null,
+        doc: "A text or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myInt16",
+        rust_name: "my_int16",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(2),
+        default: DefaultValue::Int(123),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myFloat64",
+        rust_name: "my_float64",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(3),
+        default: DefaultValue::Float(12.34, "12.34"),
+        doc: "A fraction.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myString",
+        rust_name: "my_string",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(4),
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myBytes",
+        rust_name: "my_bytes",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(5),
+        doc: "Bytes or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "taggedUuid",
+        rust_name: "tagged_uuid",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(6),
+        default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
+        doc: "An id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "taggedLong",
+        rust_name: "tagged_long",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(7),
+        default: DefaultValue::Int(914172222550880202),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "zeroCopyBytes",
+        rust_name: "zero_copy_bytes",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        doc: "Bytes that share the frame.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "nullableZeroCopyBytes",
+        rust_name: "nullable_zero_copy_bytes",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        doc: "The same, or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myStruct",
+        rust_name: "my_struct",
+        ty: FieldType::Struct(&MY_STRUCT),
+        versions: Versions::since(2),
+        doc: "A struct.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myTaggedStruct",
+        rust_name: "my_tagged_struct",
+        ty: FieldType::Struct(&TAGGED_STRUCT),
+        versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(8),
+        doc: "A tagged struct.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "myCommonStruct",
+        "my_common_struct",
+        FieldType::Struct(&TEST_COMMON_STRUCT),
+        "First use of a common struct.",
+    ),
+    FieldSchema::new(
+        "myOtherCommonStruct",
+        "my_other_common_struct",
+        FieldType::Struct(&TEST_COMMON_STRUCT),
+        "Second use of it.",
+    ),
+    FieldSchema {
+        name: "myUint16",
+        rust_name: "my_uint16",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(33000),
+        doc: "A number without a sign.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "myUint32",
+        rust_name: "my_uint32",
+        ty: FieldType::Uint32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1234567),
+        doc: "A number without a sign.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MY_STRUCT: StructSchema = StructSchema {
     name: "MyStruct",
     doc: "Value of SimpleExampleMessage.myStruct.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "structId",
-            rust_name: "struct_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "arrayInStruct",
-            rust_name: "array_in_struct",
-            ty: FieldType::Array(&FieldType::Struct(&STRUCT_ARRAY)),
-            versions: Versions::since(2),
-            doc: "Structs inside it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MY_STRUCT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MY_STRUCT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "structId",
+        rust_name: "struct_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "arrayInStruct",
+        rust_name: "array_in_struct",
+        ty: FieldType::Array(&FieldType::Struct(&STRUCT_ARRAY)),
+        versions: Versions::since(2),
+        doc: "Structs inside it.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static STRUCT_ARRAY: StructSchema = StructSchema {
     name: "StructArray",
     doc: "Element of MyStruct.arrayInStruct.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "arrayFieldId",
-            rust_name: "array_field_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STRUCT_ARRAY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STRUCT_ARRAY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "arrayFieldId",
+        rust_name: "array_field_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TAGGED_STRUCT: StructSchema = StructSchema {
     name: "TaggedStruct",
     doc: "Value of SimpleExampleMessage.myTaggedStruct.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "structId",
-            rust_name: "struct_id",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAGGED_STRUCT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAGGED_STRUCT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "structId",
+        rust_name: "struct_id",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TEST_COMMON_STRUCT: StructSchema = StructSchema {
     name: "TestCommonStruct",
     doc: "Value of SimpleExampleMessage.myCommonStruct, SimpleExampleMessage.myOtherCommonStruct.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "foo",
-            rust_name: "foo",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(123),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "bar",
-            rust_name: "bar",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(123),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TEST_COMMON_STRUCT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TEST_COMMON_STRUCT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "foo",
+        rust_name: "foo",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(123),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "bar",
+        rust_name: "bar",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(123),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

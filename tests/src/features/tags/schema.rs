@@ -21,263 +21,272 @@ static TAGS: StructSchema = StructSchema {
     doc: "Tagged fields of every kind behind one inline byte.\n\nVersion 1 is the first flexible one. Version 2 moves tag 12 from among the fields to the tag section.",
     min_size: 1,
     known_tags: 14,
-    fields: &[
-        FieldSchema {
-            name: "Base",
-            rust_name: "base",
-            ty: FieldType::Int8,
-            doc: "The only field that is never tagged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T0",
-            rust_name: "t0",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            default: DefaultValue::True,
-            doc: "True unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T1",
-            rust_name: "t1",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(1),
-            default: DefaultValue::Int(-1),
-            doc: "A number; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T2",
-            rust_name: "t2",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(2),
-            doc: "A fraction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T3",
-            rust_name: "t3",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(3),
-            doc: "Ids.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T4",
-            rust_name: "t4",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(4),
-            default: DefaultValue::Null,
-            doc: "Text, null unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T5",
-            rust_name: "t5",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(5),
-            doc: "Text or null, empty unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T6",
-            rust_name: "t6",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(6),
-            doc: "Bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T7",
-            rust_name: "t7",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(7),
-            doc: "Texts or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T8",
-            rust_name: "t8",
-            ty: FieldType::Struct(&WITH_TAG),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(8),
-            doc: "A struct with a tag section of its own.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T9",
-            rust_name: "t9",
-            ty: FieldType::Struct(&OR_NULL),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(9),
-            default: DefaultValue::Null,
-            doc: "A struct, null unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T10",
-            rust_name: "t10",
-            ty: FieldType::Struct(&OR_EMPTY),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(10),
-            doc: "A struct or null, all zero unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T11",
-            rust_name: "t11",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(11),
-            doc: "An id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T12",
-            rust_name: "t12",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(2),
-            tag: Some(12),
-            doc: "A number that became a tagged field.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "T13",
-            rust_name: "t13",
-            ty: FieldType::Array(&FieldType::Struct(&KEYED)),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(13),
-            doc: "Elements with a key.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAGS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAGS_FIELDS: [FieldSchema; 15] = [
+    FieldSchema::new(
+        "Base",
+        "base",
+        FieldType::Int8,
+        "The only field that is never tagged.",
+    ),
+    FieldSchema {
+        name: "T0",
+        rust_name: "t0",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        default: DefaultValue::True,
+        doc: "True unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T1",
+        rust_name: "t1",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(1),
+        default: DefaultValue::Int(-1),
+        doc: "A number; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T2",
+        rust_name: "t2",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(2),
+        doc: "A fraction.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T3",
+        rust_name: "t3",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(3),
+        doc: "Ids.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T4",
+        rust_name: "t4",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(4),
+        default: DefaultValue::Null,
+        doc: "Text, null unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T5",
+        rust_name: "t5",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(5),
+        doc: "Text or null, empty unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T6",
+        rust_name: "t6",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(6),
+        doc: "Bytes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T7",
+        rust_name: "t7",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(7),
+        doc: "Texts or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T8",
+        rust_name: "t8",
+        ty: FieldType::Struct(&WITH_TAG),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(8),
+        doc: "A struct with a tag section of its own.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T9",
+        rust_name: "t9",
+        ty: FieldType::Struct(&OR_NULL),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(9),
+        default: DefaultValue::Null,
+        doc: "A struct, null unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T10",
+        rust_name: "t10",
+        ty: FieldType::Struct(&OR_EMPTY),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(10),
+        doc: "A struct or null, all zero unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T11",
+        rust_name: "t11",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(11),
+        doc: "An id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T12",
+        rust_name: "t12",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(2),
+        tag: Some(12),
+        doc: "A number that became a tagged field.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "T13",
+        rust_name: "t13",
+        ty: FieldType::Array(&FieldType::Struct(&KEYED)),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(13),
+        doc: "Elements with a key.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static WITH_TAG: StructSchema = StructSchema {
     name: "WithTag",
     doc: "Value of Tags.T8.",
     min_size: 3,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(5),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Y",
-            rust_name: "y",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "A tagged text.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WITH_TAG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WITH_TAG_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(5),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Y",
+        rust_name: "y",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "A tagged text.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OR_NULL: StructSchema = StructSchema {
     name: "OrNull",
     doc: "Value of Tags.T9.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OR_NULL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OR_NULL_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OR_EMPTY: StructSchema = StructSchema {
     name: "OrEmpty",
     doc: "Value of Tags.T10.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Z",
-            rust_name: "z",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            doc: "Bytes.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OR_EMPTY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OR_EMPTY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Z",
+        rust_name: "z",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        doc: "Bytes.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static KEYED: StructSchema = StructSchema {
     name: "Keyed",
     doc: "Element of Tags.T13.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "K",
-            rust_name: "k",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "The key; may occur twice.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "V",
-            rust_name: "v",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "The value.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEYED_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEYED_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "K",
+        rust_name: "k",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "The key; may occur twice.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "V",
+        rust_name: "v",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "The value.",
+        ..FieldSchema::PLAIN
+    },
+];

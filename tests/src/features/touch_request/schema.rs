@@ -21,33 +21,37 @@ static TOUCH_REQUEST: StructSchema = StructSchema {
     doc: "Asks for nothing in particular; the answer is in another folder.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Rpc",
-            rust_name: "rpc",
-            ty: FieldType::Struct(&RPC),
-            versions: Versions::since(2),
-            doc: "Named like a trait that requests have.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOUCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOUCH_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Rpc",
+        rust_name: "rpc",
+        ty: FieldType::Struct(&RPC),
+        versions: Versions::since(2),
+        doc: "Named like a trait that requests have.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static RPC: StructSchema = StructSchema {
     name: "Rpc",
     doc: "Value of TouchRequest.Rpc.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Owner",
-            rust_name: "owner",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            doc: "A group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RPC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RPC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Owner",
+        rust_name: "owner",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        doc: "A group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,127 +21,128 @@ static SHARE_ACKNOWLEDGE_REQUEST: StructSchema = StructSchema {
     doc: "Acknowledges, releases, rejects or renews records acquired by a share group member.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds IsRenewAck and acknowledge type 4 (KIP-1222).",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Share group of the member; a null id is refused.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Member id used in ShareGroupHeartbeat, 1 to 36 characters; null or empty is not valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ShareSessionEpoch",
-            rust_name: "share_session_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch the broker expects next in the open share session; -1 ends it and releases the rest, 0 is refused here.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsRenewAck",
-            rust_name: "is_renew_ack",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true when any batch renews acquisition locks (acknowledge type 4), which is refused otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&ACKNOWLEDGE_TOPIC)),
-            doc: "Topics with records to acknowledge.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_ACKNOWLEDGE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_ACKNOWLEDGE_REQUEST_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Share group of the member; a null id is refused.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Member id used in ShareGroupHeartbeat, 1 to 36 characters; null or empty is not valid.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ShareSessionEpoch",
+        "share_session_epoch",
+        FieldType::Int32,
+        "Epoch the broker expects next in the open share session; -1 ends it and releases the rest, 0 is refused here.",
+    ),
+    FieldSchema {
+        name: "IsRenewAck",
+        rust_name: "is_renew_ack",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true when any batch renews acquisition locks (acknowledge type 4), which is refused otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&ACKNOWLEDGE_TOPIC)),
+        "Topics with records to acknowledge.",
+    ),
+];
 
 static ACKNOWLEDGE_TOPIC: StructSchema = StructSchema {
     name: "AcknowledgeTopic",
     doc: "Element of ShareAcknowledgeRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            map_key: true,
-            doc: "UUID of the topic the acknowledged records belong to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&ACKNOWLEDGE_PARTITION)),
-            doc: "Partitions with records to acknowledge.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACKNOWLEDGE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACKNOWLEDGE_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        map_key: true,
+        doc: "UUID of the topic the acknowledged records belong to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&ACKNOWLEDGE_PARTITION)),
+        "Partitions with records to acknowledge.",
+    ),
+];
 
 static ACKNOWLEDGE_PARTITION: StructSchema = StructSchema {
     name: "AcknowledgePartition",
     doc: "Element of AcknowledgeTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgementBatches",
-            rust_name: "acknowledgement_batches",
-            ty: FieldType::Array(&FieldType::Struct(&ACKNOWLEDGEMENT_BATCH)),
-            doc: "Ranges of acknowledged offsets, ascending and not overlapping.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACKNOWLEDGE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACKNOWLEDGE_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Index of the partition within the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "AcknowledgementBatches",
+        "acknowledgement_batches",
+        FieldType::Array(&FieldType::Struct(&ACKNOWLEDGEMENT_BATCH)),
+        "Ranges of acknowledged offsets, ascending and not overlapping.",
+    ),
+];
 
 static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
     name: "AcknowledgementBatch",
     doc: "Element of AcknowledgePartition.AcknowledgementBatches.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First acknowledged offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last acknowledged offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeTypes",
-            rust_name: "acknowledge_types",
-            ty: FieldType::Array(&FieldType::Int8),
-            doc: "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACKNOWLEDGEMENT_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACKNOWLEDGEMENT_BATCH_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First acknowledged offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last acknowledged offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "AcknowledgeTypes",
+        "acknowledge_types",
+        FieldType::Array(&FieldType::Int8),
+        "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
+    ),
+];

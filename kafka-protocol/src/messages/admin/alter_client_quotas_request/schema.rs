@@ -19,101 +19,101 @@ static ALTER_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
     doc: "Sets or removes client quotas.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Entries",
-            rust_name: "entries",
-            ty: FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
-            doc: "Quota entities to change, each with its operations.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ValidateOnly",
-            rust_name: "validate_only",
-            ty: FieldType::Bool,
-            doc: "true checks the request without applying any change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_CLIENT_QUOTAS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_CLIENT_QUOTAS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Entries",
+        "entries",
+        FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
+        "Quota entities to change, each with its operations.",
+    ),
+    FieldSchema::new(
+        "ValidateOnly",
+        "validate_only",
+        FieldType::Bool,
+        "true checks the request without applying any change.",
+    ),
+];
 
 static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of AlterClientQuotasRequest.Entries.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Entity",
-            rust_name: "entity",
-            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            doc: "Components that together identify the quota entity.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Ops",
-            rust_name: "ops",
-            ty: FieldType::Array(&FieldType::Struct(&OP_DATA)),
-            doc: "Quota values to set or remove for the entity.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTRY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTRY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Entity",
+        "entity",
+        FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+        "Components that together identify the quota entity.",
+    ),
+    FieldSchema::new(
+        "Ops",
+        "ops",
+        FieldType::Array(&FieldType::Struct(&OP_DATA)),
+        "Quota values to set or remove for the entity.",
+    ),
+];
 
 static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EntityType",
-            rust_name: "entity_type",
-            ty: FieldType::String,
-            doc: "Kind of quota entity: user, client-id or ip.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EntityName",
-            rust_name: "entity_name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the quota entity; null stands for the default entity of that type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTITY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTITY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EntityType",
+        "entity_type",
+        FieldType::String,
+        "Kind of quota entity: user, client-id or ip.",
+    ),
+    FieldSchema {
+        name: "EntityName",
+        rust_name: "entity_name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the quota entity; null stands for the default entity of that type.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OP_DATA: StructSchema = StructSchema {
     name: "OpData",
     doc: "Element of EntryData.Ops.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the quota, for example producer_byte_rate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::Float64,
-            doc: "New quota value, in the unit of the quota; unused when Remove is true.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Remove",
-            rust_name: "remove",
-            ty: FieldType::Bool,
-            doc: "true deletes the quota, false sets it to Value.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OP_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OP_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the quota, for example producer_byte_rate.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::Float64,
+        "New quota value, in the unit of the quota; unused when Remove is true.",
+    ),
+    FieldSchema::new(
+        "Remove",
+        "remove",
+        FieldType::Bool,
+        "true deletes the quota, false sets it to Value.",
+    ),
+];

@@ -19,78 +19,79 @@ static ALTER_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports the outcome of a quota change per entity.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Entries",
-            rust_name: "entries",
-            ty: FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
-            doc: "One result per entity of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_CLIENT_QUOTAS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_CLIENT_QUOTAS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Entries",
+        "entries",
+        FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
+        "One result per entity of the request.",
+    ),
+];
 
 static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of AlterClientQuotasResponse.Entries.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this entity; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Entity",
-            rust_name: "entity",
-            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            doc: "Components that identify the quota entity.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTRY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTRY_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this entity; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Entity",
+        "entity",
+        FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+        "Components that identify the quota entity.",
+    ),
+];
 
 static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EntityType",
-            rust_name: "entity_type",
-            ty: FieldType::String,
-            doc: "Kind of quota entity: user, client-id or ip.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EntityName",
-            rust_name: "entity_name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the quota entity; null stands for the default entity of that type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTITY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTITY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EntityType",
+        "entity_type",
+        FieldType::String,
+        "Kind of quota entity: user, client-id or ip.",
+    ),
+    FieldSchema {
+        name: "EntityName",
+        rust_name: "entity_name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the quota entity; null stands for the default entity of that type.",
+        ..FieldSchema::PLAIN
+    },
+];

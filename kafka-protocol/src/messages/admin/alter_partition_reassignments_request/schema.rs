@@ -21,81 +21,78 @@ static ALTER_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
     doc: "Starts, changes or cancels partition reassignments.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(60000),
-            doc: "Longest time in ms to wait for the request to complete.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AllowReplicationFactorChange",
-            rust_name: "allow_replication_factor_change",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            default: DefaultValue::True,
-            doc: "false refuses a reassignment that changes the number of replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC)),
-            doc: "Topics whose partitions are to be reassigned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_PARTITION_REASSIGNMENTS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_PARTITION_REASSIGNMENTS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "TimeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(60000),
+        doc: "Longest time in ms to wait for the request to complete.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AllowReplicationFactorChange",
+        rust_name: "allow_replication_factor_change",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        default: DefaultValue::True,
+        doc: "false refuses a reassignment that changes the number of replicas.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC)),
+        "Topics whose partitions are to be reassigned.",
+    ),
+];
 
 static REASSIGNABLE_TOPIC: StructSchema = StructSchema {
     name: "ReassignableTopic",
     doc: "Element of AlterPartitionReassignmentsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION)),
-            doc: "Partitions of the topic with their new replica sets.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REASSIGNABLE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REASSIGNABLE_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION)),
+        "Partitions of the topic with their new replica sets.",
+    ),
+];
 
 static REASSIGNABLE_PARTITION: StructSchema = StructSchema {
     name: "ReassignablePartition",
     doc: "Element of ReassignableTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Replicas",
-            rust_name: "replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Broker ids of the target replicas, preferred leader first; null cancels a pending reassignment.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REASSIGNABLE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REASSIGNABLE_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "Replicas",
+        rust_name: "replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Broker ids of the target replicas, preferred leader first; null cancels a pending reassignment.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,102 +21,96 @@ static ALTER_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether each reassignment was accepted or cancelled.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AllowReplicationFactorChange",
-            rust_name: "allow_replication_factor_change",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            default: DefaultValue::True,
-            ignorable: true,
-            doc: "Value of the option as it was used for the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC_RESPONSE)),
-            doc: "Outcome per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_PARTITION_REASSIGNMENTS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_PARTITION_REASSIGNMENTS_RESPONSE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema {
+        name: "AllowReplicationFactorChange",
+        rust_name: "allow_replication_factor_change",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        default: DefaultValue::True,
+        ignorable: true,
+        doc: "Value of the option as it was used for the request.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&REASSIGNABLE_TOPIC_RESPONSE)),
+        "Outcome per topic of the request.",
+    ),
+];
 
 static REASSIGNABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ReassignableTopicResponse",
     doc: "Element of AlterPartitionReassignmentsResponse.Responses.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION_RESPONSE)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REASSIGNABLE_TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REASSIGNABLE_TOPIC_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&REASSIGNABLE_PARTITION_RESPONSE)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static REASSIGNABLE_PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "ReassignablePartitionResponse",
     doc: "Element of ReassignableTopicResponse.Partitions.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REASSIGNABLE_PARTITION_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REASSIGNABLE_PARTITION_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,64 +19,67 @@ static ALTER_REPLICA_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     doc: "Moves replicas of the receiving broker to other log directories.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Dirs",
-            rust_name: "dirs",
-            ty: FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR)),
-            doc: "Target log directories and the replicas to place in them.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIRS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIRS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Dirs",
+        "dirs",
+        FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR)),
+        "Target log directories and the replicas to place in them.",
+    ),
+];
 
 static ALTER_REPLICA_LOG_DIR: StructSchema = StructSchema {
     name: "AlterReplicaLogDir",
     doc: "Element of AlterReplicaLogDirsRequest.Dirs.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Path",
-            rust_name: "path",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Absolute path of the target log directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC)),
-            doc: "Topics with replicas to place in this directory.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIR_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Path",
+        rust_name: "path",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Absolute path of the target log directory.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC)),
+        "Topics with replicas to place in this directory.",
+    ),
+];
 
 static ALTER_REPLICA_LOG_DIR_TOPIC: StructSchema = StructSchema {
     name: "AlterReplicaLogDirTopic",
     doc: "Element of AlterReplicaLogDir.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions whose replica is to be placed here.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIR_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIR_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions whose replica is to be placed here.",
+    ),
+];

@@ -19,73 +19,64 @@ static ALTER_REPLICA_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether the move to another log directory was accepted.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC_RESULT),
-            ),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIRS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIRS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_TOPIC_RESULT)),
+        "Outcome per topic.",
+    ),
+];
 
 static ALTER_REPLICA_LOG_DIR_TOPIC_RESULT: StructSchema = StructSchema {
     name: "AlterReplicaLogDirTopicResult",
     doc: "Element of AlterReplicaLogDirsResponse.Results.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_REPLICA_LOG_DIR_PARTITION_RESULT),
-            ),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIR_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIR_TOPIC_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&ALTER_REPLICA_LOG_DIR_PARTITION_RESULT)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static ALTER_REPLICA_LOG_DIR_PARTITION_RESULT: StructSchema = StructSchema {
     name: "AlterReplicaLogDirPartitionResult",
     doc: "Element of AlterReplicaLogDirTopicResult.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_REPLICA_LOG_DIR_PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_REPLICA_LOG_DIR_PARTITION_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

@@ -19,78 +19,79 @@ static CREATE_PARTITIONS_REQUEST: StructSchema = StructSchema {
     doc: "Increases the number of partitions of topics.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&CREATE_PARTITIONS_TOPIC)),
-            doc: "Topics that receive more partitions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms to wait for the partitions to be created.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ValidateOnly",
-            rust_name: "validate_only",
-            ty: FieldType::Bool,
-            doc: "true checks the request without applying any change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_PARTITIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_PARTITIONS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&CREATE_PARTITIONS_TOPIC)),
+        "Topics that receive more partitions.",
+    ),
+    FieldSchema::new(
+        "TimeoutMs",
+        "timeout_ms",
+        FieldType::Int32,
+        "Longest time in ms to wait for the partitions to be created.",
+    ),
+    FieldSchema::new(
+        "ValidateOnly",
+        "validate_only",
+        FieldType::Bool,
+        "true checks the request without applying any change.",
+    ),
+];
 
 static CREATE_PARTITIONS_TOPIC: StructSchema = StructSchema {
     name: "CreatePartitionsTopic",
     doc: "Element of CreatePartitionsRequest.Topics.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Count",
-            rust_name: "count",
-            ty: FieldType::Int32,
-            doc: "Total number of partitions wanted, including the existing ones.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignments",
-            rust_name: "assignments",
-            ty: FieldType::Array(&FieldType::Struct(&CREATE_PARTITIONS_ASSIGNMENT)),
-            nullable_versions: Versions::since(0),
-            doc: "Replica placement of each new partition in index order; null lets the controller choose.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_PARTITIONS_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_PARTITIONS_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Count",
+        "count",
+        FieldType::Int32,
+        "Total number of partitions wanted, including the existing ones.",
+    ),
+    FieldSchema {
+        name: "Assignments",
+        rust_name: "assignments",
+        ty: FieldType::Array(&FieldType::Struct(&CREATE_PARTITIONS_ASSIGNMENT)),
+        nullable_versions: Versions::since(0),
+        doc: "Replica placement of each new partition in index order; null lets the controller choose.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CREATE_PARTITIONS_ASSIGNMENT: StructSchema = StructSchema {
     name: "CreatePartitionsAssignment",
     doc: "Element of CreatePartitionsTopic.Assignments.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerIds",
-            rust_name: "broker_ids",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the new partition's replicas, preferred leader first.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_PARTITIONS_ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_PARTITIONS_ASSIGNMENT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "BrokerIds",
+        "broker_ids",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the new partition's replicas, preferred leader first.",
+    ),
+];

@@ -21,127 +21,129 @@ static CREATE_TOPICS_REQUEST: StructSchema = StructSchema {
     doc: "Creates topics.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC)),
-            doc: "Topics to create.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "timeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(60000),
-            doc: "Longest time in ms to wait for the topics to be created.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "validateOnly",
-            rust_name: "validate_only",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true checks the request without applying any change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_TOPICS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_TOPICS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC)),
+        "Topics to create.",
+    ),
+    FieldSchema {
+        name: "timeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(60000),
+        doc: "Longest time in ms to wait for the topics to be created.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "validateOnly",
+        rust_name: "validate_only",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true checks the request without applying any change.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CREATABLE_TOPIC: StructSchema = StructSchema {
     name: "CreatableTopic",
     doc: "Element of CreateTopicsRequest.Topics.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NumPartitions",
-            rust_name: "num_partitions",
-            ty: FieldType::Int32,
-            doc: "Number of partitions; -1 takes the broker default or, with Assignments, the number listed there.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicationFactor",
-            rust_name: "replication_factor",
-            ty: FieldType::Int16,
-            doc: "Number of replicas per partition; -1 takes the broker default or follows Assignments.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignments",
-            rust_name: "assignments",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_REPLICA_ASSIGNMENT)),
-            doc: "Explicit replica placement; empty lets the controller choose.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Configs",
-            rust_name: "configs",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIG)),
-            doc: "Topic configurations that differ from the defaults.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_TOPIC_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "NumPartitions",
+        "num_partitions",
+        FieldType::Int32,
+        "Number of partitions; -1 takes the broker default or, with Assignments, the number listed there.",
+    ),
+    FieldSchema::new(
+        "ReplicationFactor",
+        "replication_factor",
+        FieldType::Int16,
+        "Number of replicas per partition; -1 takes the broker default or follows Assignments.",
+    ),
+    FieldSchema::new(
+        "Assignments",
+        "assignments",
+        FieldType::Array(&FieldType::Struct(&CREATABLE_REPLICA_ASSIGNMENT)),
+        "Explicit replica placement; empty lets the controller choose.",
+    ),
+    FieldSchema::new(
+        "Configs",
+        "configs",
+        FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIG)),
+        "Topic configurations that differ from the defaults.",
+    ),
+];
 
 static CREATABLE_REPLICA_ASSIGNMENT: StructSchema = StructSchema {
     name: "CreatableReplicaAssignment",
     doc: "Element of CreatableTopic.Assignments.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerIds",
-            rust_name: "broker_ids",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the partition's replicas, preferred leader first.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_REPLICA_ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_REPLICA_ASSIGNMENT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "BrokerIds",
+        "broker_ids",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the partition's replicas, preferred leader first.",
+    ),
+];
 
 static CREATABLE_TOPIC_CONFIG: StructSchema = StructSchema {
     name: "CreatableTopicConfig",
     doc: "Element of CreatableTopic.Configs.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Value of the topic configuration; a null value is refused.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_TOPIC_CONFIG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_TOPIC_CONFIG_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic configuration.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Value of the topic configuration; a null value is refused.",
+        ..FieldSchema::PLAIN
+    },
+];

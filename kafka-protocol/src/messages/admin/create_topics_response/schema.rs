@@ -21,161 +21,165 @@ static CREATE_TOPICS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per topic whether it was created and with which settings.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_RESULT)),
-            doc: "One result per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_TOPICS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_TOPICS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_RESULT)),
+        "One result per topic of the request.",
+    ),
+];
 
 static CREATABLE_TOPIC_RESULT: StructSchema = StructSchema {
     name: "CreatableTopicResult",
     doc: "Element of CreateTopicsResponse.Topics.",
     min_size: 6,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(7),
-            ignorable: true,
-            doc: "UUID given to the new topic; all zero on failure.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this topic; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicConfigErrorCode",
-            rust_name: "topic_config_error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(5),
-            tagged_versions: Versions::since(5),
-            tag: Some(0),
-            ignorable: true,
-            doc: "Error that keeps the configurations from being returned; 0 (NONE) when they are.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NumPartitions",
-            rust_name: "num_partitions",
-            ty: FieldType::Int32,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Number of partitions of the topic; -1 when not returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicationFactor",
-            rust_name: "replication_factor",
-            ty: FieldType::Int16,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Replication factor of the topic; -1 when not returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Configs",
-            rust_name: "configs",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIGS)),
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            ignorable: true,
-            doc: "Configuration of the topic; null when it may not be shown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_TOPIC_RESULT_FIELDS: [FieldSchema; 8] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(7),
+        ignorable: true,
+        doc: "UUID given to the new topic; all zero on failure.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this topic; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicConfigErrorCode",
+        rust_name: "topic_config_error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(5),
+        tagged_versions: Versions::since(5),
+        tag: Some(0),
+        ignorable: true,
+        doc: "Error that keeps the configurations from being returned; 0 (NONE) when they are.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NumPartitions",
+        rust_name: "num_partitions",
+        ty: FieldType::Int32,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Number of partitions of the topic; -1 when not returned.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReplicationFactor",
+        rust_name: "replication_factor",
+        ty: FieldType::Int16,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Replication factor of the topic; -1 when not returned.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Configs",
+        rust_name: "configs",
+        ty: FieldType::Array(&FieldType::Struct(&CREATABLE_TOPIC_CONFIGS)),
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        ignorable: true,
+        doc: "Configuration of the topic; null when it may not be shown.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CREATABLE_TOPIC_CONFIGS: StructSchema = StructSchema {
     name: "CreatableTopicConfigs",
     doc: "Element of CreatableTopicResult.Configs.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            doc: "Name of the topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            doc: "Value of the topic configuration; null when it is sensitive or unset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReadOnly",
-            rust_name: "read_only",
-            ty: FieldType::Bool,
-            versions: Versions::since(5),
-            doc: "true when the entry cannot be changed at run time.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigSource",
-            rust_name: "config_source",
-            ty: FieldType::Int8,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsSensitive",
-            rust_name: "is_sensitive",
-            ty: FieldType::Bool,
-            versions: Versions::since(5),
-            doc: "true when the value is secret and therefore not returned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_TOPIC_CONFIGS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_TOPIC_CONFIGS_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        doc: "Name of the topic configuration.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        doc: "Value of the topic configuration; null when it is sensitive or unset.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReadOnly",
+        rust_name: "read_only",
+        ty: FieldType::Bool,
+        versions: Versions::since(5),
+        doc: "true when the entry cannot be changed at run time.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ConfigSource",
+        rust_name: "config_source",
+        ty: FieldType::Int8,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsSensitive",
+        rust_name: "is_sensitive",
+        ty: FieldType::Bool,
+        versions: Versions::since(5),
+        doc: "true when the value is secret and therefore not returned.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,69 +19,64 @@ static DELETE_RECORDS_REQUEST: StructSchema = StructSchema {
     doc: "Deletes the records of partitions below given offsets.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC)),
-            doc: "Topics with partitions to truncate from the start.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms to wait for the deletion on all replicas.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC)),
+        "Topics with partitions to truncate from the start.",
+    ),
+    FieldSchema::new(
+        "TimeoutMs",
+        "timeout_ms",
+        FieldType::Int32,
+        "Longest time in ms to wait for the deletion on all replicas.",
+    ),
+];
 
 static DELETE_RECORDS_TOPIC: StructSchema = StructSchema {
     name: "DeleteRecordsTopic",
     doc: "Element of DeleteRecordsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION)),
-            doc: "Partitions to truncate from the start.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION)),
+        "Partitions to truncate from the start.",
+    ),
+];
 
 static DELETE_RECORDS_PARTITION: StructSchema = StructSchema {
     name: "DeleteRecordsPartition",
     doc: "Element of DeleteRecordsTopic.Partitions.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            doc: "Offset below which records are deleted, exclusive; -1 stands for the high watermark.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "Offset",
+        "offset",
+        FieldType::Int64,
+        "Offset below which records are deleted, exclusive; -1 stands for the high watermark.",
+    ),
+];

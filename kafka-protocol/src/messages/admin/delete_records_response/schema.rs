@@ -19,78 +19,79 @@ static DELETE_RECORDS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether its records were deleted.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC_RESULT)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_TOPIC_RESULT)),
+        "Outcome per topic.",
+    ),
+];
 
 static DELETE_RECORDS_TOPIC_RESULT: StructSchema = StructSchema {
     name: "DeleteRecordsTopicResult",
     doc: "Element of DeleteRecordsResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION_RESULT)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_TOPIC_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&DELETE_RECORDS_PARTITION_RESULT)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static DELETE_RECORDS_PARTITION_RESULT: StructSchema = StructSchema {
     name: "DeleteRecordsPartitionResult",
     doc: "Element of DeleteRecordsTopicResult.Partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LowWatermark",
-            rust_name: "low_watermark",
-            ty: FieldType::Int64,
-            doc: "Lowest log start offset among the partition's live replicas; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_RECORDS_PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_RECORDS_PARTITION_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LowWatermark",
+        "low_watermark",
+        FieldType::Int64,
+        "Lowest log start offset among the partition's live replicas; -1 on error.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

@@ -21,59 +21,62 @@ static DELETE_TOPICS_REQUEST: StructSchema = StructSchema {
     doc: "Deletes topics, named by topic name or topic id.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_TOPIC_STATE)),
-            versions: Versions::since(6),
-            doc: "Topics to delete by name or id, from version 6.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicNames",
-            rust_name: "topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::new(0, 5),
-            ignorable: true,
-            doc: "Names of the topics to delete, up to version 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms to wait for the topics to be deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_TOPICS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_TOPICS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&DELETE_TOPIC_STATE)),
+        versions: Versions::since(6),
+        doc: "Topics to delete by name or id, from version 6.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicNames",
+        rust_name: "topic_names",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::new(0, 5),
+        ignorable: true,
+        doc: "Names of the topics to delete, up to version 5.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TimeoutMs",
+        "timeout_ms",
+        FieldType::Int32,
+        "Longest time in ms to wait for the topics to be deleted.",
+    ),
+];
 
 static DELETE_TOPIC_STATE: StructSchema = StructSchema {
     name: "DeleteTopicState",
     doc: "Element of DeleteTopicsRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(6),
-            nullable_versions: Versions::since(6),
-            default: DefaultValue::Null,
-            doc: "Name of the topic to delete; null when it is given by TopicId.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(6),
-            doc: "UUID of the topic to delete; all zero when it is given by Name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_TOPIC_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_TOPIC_STATE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(6),
+        nullable_versions: Versions::since(6),
+        default: DefaultValue::Null,
+        doc: "Name of the topic to delete; null when it is given by TopicId.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(6),
+        doc: "UUID of the topic to delete; all zero when it is given by Name.",
+        ..FieldSchema::PLAIN
+    },
+];

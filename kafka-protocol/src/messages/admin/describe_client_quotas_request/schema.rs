@@ -19,53 +19,53 @@ static DESCRIBE_CLIENT_QUOTAS_REQUEST: StructSchema = StructSchema {
     doc: "Lists the client quotas that match a filter.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Components",
-            rust_name: "components",
-            ty: FieldType::Array(&FieldType::Struct(&COMPONENT_DATA)),
-            doc: "Filter components; a quota entity must match all of them.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Strict",
-            rust_name: "strict",
-            ty: FieldType::Bool,
-            doc: "true leaves out entities that have components of types not named in the filter.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CLIENT_QUOTAS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CLIENT_QUOTAS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Components",
+        "components",
+        FieldType::Array(&FieldType::Struct(&COMPONENT_DATA)),
+        "Filter components; a quota entity must match all of them.",
+    ),
+    FieldSchema::new(
+        "Strict",
+        "strict",
+        FieldType::Bool,
+        "true leaves out entities that have components of types not named in the filter.",
+    ),
+];
 
 static COMPONENT_DATA: StructSchema = StructSchema {
     name: "ComponentData",
     doc: "Element of DescribeClientQuotasRequest.Components.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EntityType",
-            rust_name: "entity_type",
-            ty: FieldType::String,
-            doc: "Kind of quota entity the component filters on: user, client-id or ip.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MatchType",
-            rust_name: "match_type",
-            ty: FieldType::Int8,
-            doc: "How to match: 0 exact name, 1 default entity, 2 any entity of this type.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Match",
-            rust_name: "match",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Entity name to match when MatchType is 0; null otherwise.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COMPONENT_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COMPONENT_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "EntityType",
+        "entity_type",
+        FieldType::String,
+        "Kind of quota entity the component filters on: user, client-id or ip.",
+    ),
+    FieldSchema::new(
+        "MatchType",
+        "match_type",
+        FieldType::Int8,
+        "How to match: 0 exact name, 1 default entity, 2 any entity of this type.",
+    ),
+    FieldSchema {
+        name: "Match",
+        rust_name: "match",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Entity name to match when MatchType is 0; null otherwise.",
+        ..FieldSchema::PLAIN
+    },
+];

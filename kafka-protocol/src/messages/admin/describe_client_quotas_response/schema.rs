@@ -19,110 +19,111 @@ static DESCRIBE_CLIENT_QUOTAS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the client quotas that match the filter.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Entries",
-            rust_name: "entries",
-            ty: FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
-            nullable_versions: Versions::since(0),
-            doc: "Matching entities with their quotas; null on error.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CLIENT_QUOTAS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CLIENT_QUOTAS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Entries",
+        rust_name: "entries",
+        ty: FieldType::Array(&FieldType::Struct(&ENTRY_DATA)),
+        nullable_versions: Versions::since(0),
+        doc: "Matching entities with their quotas; null on error.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ENTRY_DATA: StructSchema = StructSchema {
     name: "EntryData",
     doc: "Element of DescribeClientQuotasResponse.Entries.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Entity",
-            rust_name: "entity",
-            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            doc: "Components that identify the quota entity.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Values",
-            rust_name: "values",
-            ty: FieldType::Array(&FieldType::Struct(&VALUE_DATA)),
-            doc: "Quota values set for the entity.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTRY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTRY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Entity",
+        "entity",
+        FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+        "Components that identify the quota entity.",
+    ),
+    FieldSchema::new(
+        "Values",
+        "values",
+        FieldType::Array(&FieldType::Struct(&VALUE_DATA)),
+        "Quota values set for the entity.",
+    ),
+];
 
 static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of EntryData.Entity.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EntityType",
-            rust_name: "entity_type",
-            ty: FieldType::String,
-            doc: "Kind of quota entity: user, client-id or ip.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EntityName",
-            rust_name: "entity_name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the quota entity; null stands for the default entity of that type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTITY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTITY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EntityType",
+        "entity_type",
+        FieldType::String,
+        "Kind of quota entity: user, client-id or ip.",
+    ),
+    FieldSchema {
+        name: "EntityName",
+        rust_name: "entity_name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the quota entity; null stands for the default entity of that type.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static VALUE_DATA: StructSchema = StructSchema {
     name: "ValueData",
     doc: "Element of EntryData.Values.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the quota, for example consumer_byte_rate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::Float64,
-            doc: "Quota value, in the unit of the quota.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VALUE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VALUE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the quota, for example consumer_byte_rate.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::Float64,
+        "Quota value, in the unit of the quota.",
+    ),
+];

@@ -21,31 +21,32 @@ static DESCRIBE_CLUSTER_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the cluster's id, controller and nodes.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "IncludeClusterAuthorizedOperations",
-            rust_name: "include_cluster_authorized_operations",
-            ty: FieldType::Bool,
-            doc: "true asks for the operations the caller may perform on the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndpointType",
-            rust_name: "endpoint_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "Kind of nodes to list: 1 brokers, 2 controllers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeFencedBrokers",
-            rust_name: "include_fenced_brokers",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true lists fenced brokers too.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CLUSTER_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CLUSTER_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "IncludeClusterAuthorizedOperations",
+        "include_cluster_authorized_operations",
+        FieldType::Bool,
+        "true asks for the operations the caller may perform on the cluster.",
+    ),
+    FieldSchema {
+        name: "EndpointType",
+        rust_name: "endpoint_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "Kind of nodes to list: 1 brokers, 2 controllers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IncludeFencedBrokers",
+        rust_name: "include_fenced_brokers",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true lists fenced brokers too.",
+        ..FieldSchema::PLAIN
+    },
+];

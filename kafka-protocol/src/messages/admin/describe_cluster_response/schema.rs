@@ -21,118 +21,111 @@ static DESCRIBE_CLUSTER_RESPONSE: StructSchema = StructSchema {
     doc: "Describes the cluster's id, controller and nodes.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndpointType",
-            rust_name: "endpoint_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "Kind of nodes listed: 1 brokers, 2 controllers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            doc: "Id of the cluster that answers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ControllerId",
-            rust_name: "controller_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the controller as seen by the answering node; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Brokers",
-            rust_name: "brokers",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CLUSTER_BROKER)),
-            doc: "Nodes of the requested kind.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterAuthorizedOperations",
-            rust_name: "cluster_authorized_operations",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the cluster, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CLUSTER_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CLUSTER_RESPONSE_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "EndpointType",
+        rust_name: "endpoint_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "Kind of nodes listed: 1 brokers, 2 controllers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClusterId",
+        "cluster_id",
+        FieldType::String,
+        "Id of the cluster that answers.",
+    ),
+    FieldSchema {
+        name: "ControllerId",
+        rust_name: "controller_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the controller as seen by the answering node; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Brokers",
+        "brokers",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_CLUSTER_BROKER)),
+        "Nodes of the requested kind.",
+    ),
+    FieldSchema {
+        name: "ClusterAuthorizedOperations",
+        rust_name: "cluster_authorized_operations",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the cluster, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_CLUSTER_BROKER: StructSchema = StructSchema {
     name: "DescribeClusterBroker",
     doc: "Element of DescribeClusterResponse.Brokers.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Node id of the broker or controller.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the node; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsFenced",
-            rust_name: "is_fenced",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true when the broker is fenced; such brokers are listed on request only.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CLUSTER_BROKER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CLUSTER_BROKER_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "BrokerId",
+        rust_name: "broker_id",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Node id of the broker or controller.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address to connect to.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Int32, "TCP port to connect to."),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the node; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsFenced",
+        rust_name: "is_fenced",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true when the broker is fenced; such brokers are listed on request only.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,62 +19,63 @@ static DESCRIBE_CONFIGS_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the configuration of resources.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Resources",
-            rust_name: "resources",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESOURCE)),
-            doc: "Resources whose configuration is wanted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeSynonyms",
-            rust_name: "include_synonyms",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true asks for all sources that set each configuration, not only the one in effect.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeDocumentation",
-            rust_name: "include_documentation",
-            ty: FieldType::Bool,
-            versions: Versions::since(3),
-            doc: "true asks for the documentation text of each configuration.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Resources",
+        "resources",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESOURCE)),
+        "Resources whose configuration is wanted.",
+    ),
+    FieldSchema {
+        name: "IncludeSynonyms",
+        rust_name: "include_synonyms",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true asks for all sources that set each configuration, not only the one in effect.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IncludeDocumentation",
+        rust_name: "include_documentation",
+        ty: FieldType::Bool,
+        versions: Versions::since(3),
+        doc: "true asks for the documentation text of each configuration.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_CONFIGS_RESOURCE: StructSchema = StructSchema {
     name: "DescribeConfigsResource",
     doc: "Element of DescribeConfigsRequest.Resources.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigurationKeys",
-            rust_name: "configuration_keys",
-            ty: FieldType::Array(&FieldType::String),
-            nullable_versions: Versions::since(0),
-            doc: "Names of the configurations to return; null returns all.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_RESOURCE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_RESOURCE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
+    ),
+    FieldSchema {
+        name: "ConfigurationKeys",
+        rust_name: "configuration_keys",
+        ty: FieldType::Array(&FieldType::String),
+        nullable_versions: Versions::since(0),
+        doc: "Names of the configurations to return; null returns all.",
+        ..FieldSchema::PLAIN
+    },
+];

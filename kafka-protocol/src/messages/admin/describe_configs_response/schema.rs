@@ -21,179 +21,173 @@ static DESCRIBE_CONFIGS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the configuration of resources.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESULT)),
-            doc: "One result per resource of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESULT)),
+        "One result per resource of the request.",
+    ),
+];
 
 static DESCRIBE_CONFIGS_RESULT: StructSchema = StructSchema {
     name: "DescribeConfigsResult",
     doc: "Element of DescribeConfigsResponse.Results.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this resource; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name of the resource as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Configs",
-            rust_name: "configs",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESOURCE_RESULT)),
-            doc: "Configurations of the resource.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_RESULT_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this resource; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name of the resource as given in the request.",
+    ),
+    FieldSchema::new(
+        "Configs",
+        "configs",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_RESOURCE_RESULT)),
+        "Configurations of the resource.",
+    ),
+];
 
 static DESCRIBE_CONFIGS_RESOURCE_RESULT: StructSchema = StructSchema {
     name: "DescribeConfigsResourceResult",
     doc: "Element of DescribeConfigsResult.Configs.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Value in effect; null when it is sensitive or unset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReadOnly",
-            rust_name: "read_only",
-            ty: FieldType::Bool,
-            doc: "true when the entry cannot be changed at run time.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigSource",
-            rust_name: "config_source",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsSensitive",
-            rust_name: "is_sensitive",
-            ty: FieldType::Bool,
-            doc: "true when the value is secret and therefore not returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Synonyms",
-            rust_name: "synonyms",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_SYNONYM)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Every source that sets the configuration, highest precedence first; empty unless requested.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigType",
-            rust_name: "config_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Type: 0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Documentation",
-            rust_name: "documentation",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(0),
-            ignorable: true,
-            doc: "Documentation text of the configuration; null unless requested and available.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_RESOURCE_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_RESOURCE_RESULT_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the configuration."),
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Value in effect; null when it is sensitive or unset.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ReadOnly",
+        "read_only",
+        FieldType::Bool,
+        "true when the entry cannot be changed at run time.",
+    ),
+    FieldSchema {
+        name: "ConfigSource",
+        rust_name: "config_source",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Origin: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group, -1 not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "IsSensitive",
+        "is_sensitive",
+        FieldType::Bool,
+        "true when the value is secret and therefore not returned.",
+    ),
+    FieldSchema {
+        name: "Synonyms",
+        rust_name: "synonyms",
+        ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_CONFIGS_SYNONYM)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Every source that sets the configuration, highest precedence first; empty unless requested.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ConfigType",
+        rust_name: "config_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Type: 0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Documentation",
+        rust_name: "documentation",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(0),
+        ignorable: true,
+        doc: "Documentation text of the configuration; null unless requested and available.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_CONFIGS_SYNONYM: StructSchema = StructSchema {
     name: "DescribeConfigsSynonym",
     doc: "Element of DescribeConfigsResourceResult.Synonyms.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Name under which this source sets the configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            doc: "Value from this source; null when it is sensitive or unset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Source",
-            rust_name: "source",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Source: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_CONFIGS_SYNONYM_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_CONFIGS_SYNONYM_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Name under which this source sets the configuration.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        doc: "Value from this source; null when it is sensitive or unset.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Source",
+        rust_name: "source",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Source: 1 topic, 2 broker, 3 cluster-wide broker, 4 server file, 5 default, 6 logger, 7 client metrics, 8 group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,40 +19,43 @@ static DESCRIBE_LOG_DIRS_REQUEST: StructSchema = StructSchema {
     doc: "Asks a broker for its log directories and the replicas in them.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBABLE_LOG_DIR_TOPIC)),
-            nullable_versions: Versions::since(0),
-            doc: "Topics whose replicas are wanted; null asks for all replicas.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_LOG_DIRS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_LOG_DIRS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&DESCRIBABLE_LOG_DIR_TOPIC)),
+        nullable_versions: Versions::since(0),
+        doc: "Topics whose replicas are wanted; null asks for all replicas.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBABLE_LOG_DIR_TOPIC: StructSchema = StructSchema {
     name: "DescribableLogDirTopic",
     doc: "Element of DescribeLogDirsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions to report.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBABLE_LOG_DIR_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBABLE_LOG_DIR_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions to report.",
+    ),
+];

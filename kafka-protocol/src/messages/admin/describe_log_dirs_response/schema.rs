@@ -21,152 +21,144 @@ static DESCRIBE_LOG_DIRS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports a broker's log directories with their space and replicas.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_RESULT)),
-            doc: "One entry per log directory of the broker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_LOG_DIRS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_LOG_DIRS_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Error code for the whole request; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_RESULT)),
+        "One entry per log directory of the broker.",
+    ),
+];
 
 static DESCRIBE_LOG_DIRS_RESULT: StructSchema = StructSchema {
     name: "DescribeLogDirsResult",
     doc: "Element of DescribeLogDirsResponse.Results.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this log directory; 0 (NONE) means it is readable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogDir",
-            rust_name: "log_dir",
-            ty: FieldType::String,
-            doc: "Absolute path of the log directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_TOPIC)),
-            doc: "Topics with replicas in this directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TotalBytes",
-            rust_name: "total_bytes",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Size of the volume that holds the directory, in bytes; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UsableBytes",
-            rust_name: "usable_bytes",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Free space of that volume usable by Kafka, in bytes; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsCordoned",
-            rust_name: "is_cordoned",
-            ty: FieldType::Bool,
-            versions: Versions::since(5),
-            ignorable: true,
-            doc: "true when the directory accepts no new replicas.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_LOG_DIRS_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_LOG_DIRS_RESULT_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this log directory; 0 (NONE) means it is readable.",
+    ),
+    FieldSchema::new(
+        "LogDir",
+        "log_dir",
+        FieldType::String,
+        "Absolute path of the log directory.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_TOPIC)),
+        "Topics with replicas in this directory.",
+    ),
+    FieldSchema {
+        name: "TotalBytes",
+        rust_name: "total_bytes",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Size of the volume that holds the directory, in bytes; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "UsableBytes",
+        rust_name: "usable_bytes",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Free space of that volume usable by Kafka, in bytes; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsCordoned",
+        rust_name: "is_cordoned",
+        ty: FieldType::Bool,
+        versions: Versions::since(5),
+        ignorable: true,
+        doc: "true when the directory accepts no new replicas.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_LOG_DIRS_TOPIC: StructSchema = StructSchema {
     name: "DescribeLogDirsTopic",
     doc: "Element of DescribeLogDirsResult.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_PARTITION)),
-            doc: "Replicas of the topic in this directory.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_LOG_DIRS_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_LOG_DIRS_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_LOG_DIRS_PARTITION)),
+        "Replicas of the topic in this directory.",
+    ),
+];
 
 static DESCRIBE_LOG_DIRS_PARTITION: StructSchema = StructSchema {
     name: "DescribeLogDirsPartition",
     doc: "Element of DescribeLogDirsTopic.Partitions.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionSize",
-            rust_name: "partition_size",
-            ty: FieldType::Int64,
-            doc: "Total size of the replica's log segments in bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OffsetLag",
-            rust_name: "offset_lag",
-            ty: FieldType::Int64,
-            doc: "Offsets by which the log end trails the high watermark or, for a future replica, the current replica.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsFutureKey",
-            rust_name: "is_future_key",
-            ty: FieldType::Bool,
-            doc: "true for a future replica, which replaces the current one once it has caught up.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_LOG_DIRS_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_LOG_DIRS_PARTITION_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "PartitionSize",
+        "partition_size",
+        FieldType::Int64,
+        "Total size of the replica's log segments in bytes.",
+    ),
+    FieldSchema::new(
+        "OffsetLag",
+        "offset_lag",
+        FieldType::Int64,
+        "Offsets by which the log end trails the high watermark or, for a future replica, the current replica.",
+    ),
+    FieldSchema::new(
+        "IsFutureKey",
+        "is_future_key",
+        FieldType::Bool,
+        "true for a future replica, which replaces the current one once it has caught up.",
+    ),
+];

@@ -21,56 +21,59 @@ static ELECT_LEADERS_REQUEST: StructSchema = StructSchema {
     doc: "Asks the controller to elect leaders for partitions.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ElectionType",
-            rust_name: "election_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Kind of election: 0 preferred replica, 1 unclean.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            nullable_versions: Versions::since(0),
-            doc: "Partitions that need an election, grouped by topic; null means all partitions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(60000),
-            doc: "Longest time in ms to wait for the elections to complete.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ELECT_LEADERS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ELECT_LEADERS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ElectionType",
+        rust_name: "election_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Kind of election: 0 preferred replica, 1 unclean.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicPartitions",
+        rust_name: "topic_partitions",
+        ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        nullable_versions: Versions::since(0),
+        doc: "Partitions that need an election, grouped by topic; null means all partitions.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TimeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(60000),
+        doc: "Longest time in ms to wait for the elections to complete.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ElectLeadersRequest.TopicPartitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions that need an election.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions that need an election.",
+    ),
+];

@@ -19,85 +19,80 @@ static ELECT_LEADERS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether a leader was elected.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaElectionResults",
-            rust_name: "replica_election_results",
-            ty: FieldType::Array(&FieldType::Struct(&REPLICA_ELECTION_RESULT)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ELECT_LEADERS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ELECT_LEADERS_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        doc: "Error code for the whole request; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ReplicaElectionResults",
+        "replica_election_results",
+        FieldType::Array(&FieldType::Struct(&REPLICA_ELECTION_RESULT)),
+        "Outcome per topic.",
+    ),
+];
 
 static REPLICA_ELECTION_RESULT: StructSchema = StructSchema {
     name: "ReplicaElectionResult",
     doc: "Element of ElectLeadersResponse.ReplicaElectionResults.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionResult",
-            rust_name: "partition_result",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REPLICA_ELECTION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REPLICA_ELECTION_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "PartitionResult",
+        "partition_result",
+        FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReplicaElectionResult.PartitionResult.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionId",
-            rust_name: "partition_id",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "PartitionId",
+        "partition_id",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,88 +19,91 @@ static INCREMENTAL_ALTER_CONFIGS_REQUEST: StructSchema = StructSchema {
     doc: "Changes single configurations of resources and leaves the others as they are.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Resources",
-            rust_name: "resources",
-            ty: FieldType::Array(&FieldType::Struct(&ALTER_CONFIGS_RESOURCE)),
-            doc: "Resources whose configuration changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ValidateOnly",
-            rust_name: "validate_only",
-            ty: FieldType::Bool,
-            doc: "true checks the request without applying any change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INCREMENTAL_ALTER_CONFIGS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INCREMENTAL_ALTER_CONFIGS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Resources",
+        "resources",
+        FieldType::Array(&FieldType::Struct(&ALTER_CONFIGS_RESOURCE)),
+        "Resources whose configuration changes.",
+    ),
+    FieldSchema::new(
+        "ValidateOnly",
+        "validate_only",
+        FieldType::Bool,
+        "true checks the request without applying any change.",
+    ),
+];
 
 static ALTER_CONFIGS_RESOURCE: StructSchema = StructSchema {
     name: "AlterConfigsResource",
     doc: "Element of IncrementalAlterConfigsRequest.Resources.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            map_key: true,
-            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Configs",
-            rust_name: "configs",
-            ty: FieldType::Array(&FieldType::Struct(&ALTERABLE_CONFIG)),
-            doc: "Changes to apply to this resource.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_CONFIGS_RESOURCE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_CONFIGS_RESOURCE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ResourceType",
+        rust_name: "resource_type",
+        ty: FieldType::Int8,
+        map_key: true,
+        doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ResourceName",
+        rust_name: "resource_name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Configs",
+        "configs",
+        FieldType::Array(&FieldType::Struct(&ALTERABLE_CONFIG)),
+        "Changes to apply to this resource.",
+    ),
+];
 
 static ALTERABLE_CONFIG: StructSchema = StructSchema {
     name: "AlterableConfig",
     doc: "Element of AlterConfigsResource.Configs.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the configuration to change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigOperation",
-            rust_name: "config_operation",
-            ty: FieldType::Int8,
-            map_key: true,
-            doc: "Change: 0 set, 1 delete, 2 append to a list, 3 remove from a list.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Value to set, append or remove; null when the configuration is deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTERABLE_CONFIG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTERABLE_CONFIG_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the configuration to change.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ConfigOperation",
+        rust_name: "config_operation",
+        ty: FieldType::Int8,
+        map_key: true,
+        doc: "Change: 0 set, 1 delete, 2 append to a list, 3 remove from a list.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Value to set, append or remove; null when the configuration is deleted.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,15 +19,17 @@ static LIST_CONFIG_RESOURCES_REQUEST: StructSchema = StructSchema {
     doc: "Lists resources that can be configured.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceTypes",
-            rust_name: "resource_types",
-            ty: FieldType::Array(&FieldType::Int8),
-            versions: Versions::since(1),
-            doc: "Kinds to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty lists all supported.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_CONFIG_RESOURCES_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_CONFIG_RESOURCES_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "ResourceTypes",
+        rust_name: "resource_types",
+        ty: FieldType::Array(&FieldType::Int8),
+        versions: Versions::since(1),
+        doc: "Kinds to list: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group; empty lists all supported.",
+        ..FieldSchema::PLAIN
+    },
+];

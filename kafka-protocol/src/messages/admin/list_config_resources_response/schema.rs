@@ -21,55 +21,55 @@ static LIST_CONFIG_RESOURCES_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the configurable resources.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ConfigResources",
-            rust_name: "config_resources",
-            ty: FieldType::Array(&FieldType::Struct(&CONFIG_RESOURCE)),
-            doc: "Resources found; in version 0 client metrics subscriptions only.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_CONFIG_RESOURCES_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_CONFIG_RESOURCES_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "ConfigResources",
+        "config_resources",
+        FieldType::Array(&FieldType::Struct(&CONFIG_RESOURCE)),
+        "Resources found; in version 0 client metrics subscriptions only.",
+    ),
+];
 
 static CONFIG_RESOURCE: StructSchema = StructSchema {
     name: "ConfigResource",
     doc: "Element of ListConfigResourcesResponse.ConfigResources.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name of the resource.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(16),
-            ignorable: true,
-            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONFIG_RESOURCE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONFIG_RESOURCE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name of the resource.",
+    ),
+    FieldSchema {
+        name: "ResourceType",
+        rust_name: "resource_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(16),
+        ignorable: true,
+        doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,50 +21,45 @@ static LIST_PARTITION_REASSIGNMENTS_REQUEST: StructSchema = StructSchema {
     doc: "Lists the ongoing partition reassignments.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(60000),
-            doc: "Longest time in ms to wait for the request to complete.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&LIST_PARTITION_REASSIGNMENTS_TOPICS),
-            ),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Topics of interest; null lists the reassignments of all topics.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_PARTITION_REASSIGNMENTS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_PARTITION_REASSIGNMENTS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TimeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(60000),
+        doc: "Longest time in ms to wait for the request to complete.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&LIST_PARTITION_REASSIGNMENTS_TOPICS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Topics of interest; null lists the reassignments of all topics.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LIST_PARTITION_REASSIGNMENTS_TOPICS: StructSchema = StructSchema {
     name: "ListPartitionReassignmentsTopics",
     doc: "Element of ListPartitionReassignmentsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndexes",
-            rust_name: "partition_indexes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions of interest.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_PARTITION_REASSIGNMENTS_TOPICS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_PARTITION_REASSIGNMENTS_TOPICS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "PartitionIndexes",
+        "partition_indexes",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions of interest.",
+    ),
+];

@@ -19,98 +19,90 @@ static LIST_PARTITION_REASSIGNMENTS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the ongoing partition reassignments.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&ONGOING_TOPIC_REASSIGNMENT)),
-            doc: "Topics with ongoing reassignments.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_PARTITION_REASSIGNMENTS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_PARTITION_REASSIGNMENTS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&ONGOING_TOPIC_REASSIGNMENT)),
+        "Topics with ongoing reassignments.",
+    ),
+];
 
 static ONGOING_TOPIC_REASSIGNMENT: StructSchema = StructSchema {
     name: "OngoingTopicReassignment",
     doc: "Element of ListPartitionReassignmentsResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&ONGOING_PARTITION_REASSIGNMENT)),
-            doc: "Partitions under reassignment.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ONGOING_TOPIC_REASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ONGOING_TOPIC_REASSIGNMENT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&ONGOING_PARTITION_REASSIGNMENT)),
+        "Partitions under reassignment.",
+    ),
+];
 
 static ONGOING_PARTITION_REASSIGNMENT: StructSchema = StructSchema {
     name: "OngoingPartitionReassignment",
     doc: "Element of OngoingTopicReassignment.Partitions.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Replicas",
-            rust_name: "replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of all current replicas, including those being added or removed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AddingReplicas",
-            rust_name: "adding_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids the ongoing reassignment adds; empty when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemovingReplicas",
-            rust_name: "removing_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids the ongoing reassignment removes; empty when none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ONGOING_PARTITION_REASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ONGOING_PARTITION_REASSIGNMENT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "Replicas",
+        "replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of all current replicas, including those being added or removed.",
+    ),
+    FieldSchema::new(
+        "AddingReplicas",
+        "adding_replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids the ongoing reassignment adds; empty when none.",
+    ),
+    FieldSchema::new(
+        "RemovingReplicas",
+        "removing_replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids the ongoing reassignment removes; empty when none.",
+    ),
+];

@@ -21,72 +21,74 @@ static UPDATE_FEATURES_REQUEST: StructSchema = StructSchema {
     doc: "Changes the finalized levels of cluster features.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "timeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(60000),
-            doc: "Longest time in ms to wait for the features to be updated.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FeatureUpdates",
-            rust_name: "feature_updates",
-            ty: FieldType::Array(&FieldType::Struct(&FEATURE_UPDATE_KEY)),
-            doc: "Features to change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ValidateOnly",
-            rust_name: "validate_only",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true checks the request without applying any change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UPDATE_FEATURES_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UPDATE_FEATURES_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "timeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(60000),
+        doc: "Longest time in ms to wait for the features to be updated.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "FeatureUpdates",
+        "feature_updates",
+        FieldType::Array(&FieldType::Struct(&FEATURE_UPDATE_KEY)),
+        "Features to change.",
+    ),
+    FieldSchema {
+        name: "ValidateOnly",
+        rust_name: "validate_only",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true checks the request without applying any change.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FEATURE_UPDATE_KEY: StructSchema = StructSchema {
     name: "FeatureUpdateKey",
     doc: "Element of UpdateFeaturesRequest.FeatureUpdates.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Feature",
-            rust_name: "feature",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the feature, for example metadata.version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxVersionLevel",
-            rust_name: "max_version_level",
-            ty: FieldType::Int16,
-            doc: "New finalized level of the feature; a value below 1 removes the feature.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AllowDowngrade",
-            rust_name: "allow_downgrade",
-            ty: FieldType::Bool,
-            versions: Versions::new(0, 0),
-            doc: "true allows the level to be lowered, version 0 only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UpgradeType",
-            rust_name: "upgrade_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "Allowed change: 1 upgrade only, 2 downgrade without metadata loss, 3 downgrade that may lose metadata.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FEATURE_UPDATE_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FEATURE_UPDATE_KEY_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Feature",
+        rust_name: "feature",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the feature, for example metadata.version.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MaxVersionLevel",
+        "max_version_level",
+        FieldType::Int16,
+        "New finalized level of the feature; a value below 1 removes the feature.",
+    ),
+    FieldSchema {
+        name: "AllowDowngrade",
+        rust_name: "allow_downgrade",
+        ty: FieldType::Bool,
+        versions: Versions::new(0, 0),
+        doc: "true allows the level to be lowered, version 0 only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "UpgradeType",
+        rust_name: "upgrade_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "Allowed change: 1 upgrade only, 2 downgrade without metadata loss, 3 downgrade that may lose metadata.",
+        ..FieldSchema::PLAIN
+    },
+];

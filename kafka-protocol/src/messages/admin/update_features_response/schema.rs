@@ -19,71 +19,72 @@ static UPDATE_FEATURES_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the features were updated.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&UPDATABLE_FEATURE_RESULT)),
-            versions: Versions::new(0, 1),
-            ignorable: true,
-            doc: "One result per feature of the request, up to version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UPDATE_FEATURES_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UPDATE_FEATURES_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Results",
+        rust_name: "results",
+        ty: FieldType::Array(&FieldType::Struct(&UPDATABLE_FEATURE_RESULT)),
+        versions: Versions::new(0, 1),
+        ignorable: true,
+        doc: "One result per feature of the request, up to version 1.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static UPDATABLE_FEATURE_RESULT: StructSchema = StructSchema {
     name: "UpdatableFeatureResult",
     doc: "Element of UpdateFeaturesResponse.Results.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Feature",
-            rust_name: "feature",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the feature.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this feature; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UPDATABLE_FEATURE_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UPDATABLE_FEATURE_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Feature",
+        rust_name: "feature",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the feature.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this feature; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

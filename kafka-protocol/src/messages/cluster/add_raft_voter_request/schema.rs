@@ -21,84 +21,82 @@ static ADD_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     doc: "Asks the KRaft leader to add a voter to the metadata quorum.",
     min_size: 27,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Cluster id the sender expects; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms to wait for the voter change to complete.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the controller to add as a voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the new voter's metadata log directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Listeners",
-            rust_name: "listeners",
-            ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
-            doc: "Listeners on which other quorum members can reach the new voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AckWhenCommitted",
-            rust_name: "ack_when_committed",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            default: DefaultValue::True,
-            doc: "true delays the answer until the change is committed; false answers once the leader's log holds it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_RAFT_VOTER_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_RAFT_VOTER_REQUEST_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Cluster id the sender expects; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TimeoutMs",
+        "timeout_ms",
+        FieldType::Int32,
+        "Longest time in ms to wait for the voter change to complete.",
+    ),
+    FieldSchema::new(
+        "VoterId",
+        "voter_id",
+        FieldType::Int32,
+        "Node id of the controller to add as a voter.",
+    ),
+    FieldSchema::new(
+        "VoterDirectoryId",
+        "voter_directory_id",
+        FieldType::Uuid,
+        "UUID of the new voter's metadata log directory.",
+    ),
+    FieldSchema::new(
+        "Listeners",
+        "listeners",
+        FieldType::Array(&FieldType::Struct(&LISTENER)),
+        "Listeners on which other quorum members can reach the new voter.",
+    ),
+    FieldSchema {
+        name: "AckWhenCommitted",
+        rust_name: "ack_when_committed",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        default: DefaultValue::True,
+        doc: "true delays the answer until the change is committed; false answers once the leader's log holds it.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of AddRaftVoterRequest.Listeners.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LISTENER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LISTENER_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port advertised for the listener.",
+    ),
+];

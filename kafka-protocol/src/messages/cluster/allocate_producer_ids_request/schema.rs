@@ -21,22 +21,23 @@ static ALLOCATE_PRODUCER_IDS_REQUEST: StructSchema = StructSchema {
     doc: "Broker's request to the controller for a block of producer ids.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that asks for ids.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of that broker; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALLOCATE_PRODUCER_IDS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALLOCATE_PRODUCER_IDS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that asks for ids.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of that broker; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];

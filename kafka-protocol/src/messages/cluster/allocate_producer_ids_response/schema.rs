@@ -19,35 +19,33 @@ static ALLOCATE_PRODUCER_IDS_RESPONSE: StructSchema = StructSchema {
     doc: "Grants the broker a block of unused producer ids.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerIdStart",
-            rust_name: "producer_id_start",
-            ty: FieldType::Int64,
-            doc: "First producer id of the block, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerIdLen",
-            rust_name: "producer_id_len",
-            ty: FieldType::Int32,
-            doc: "Number of consecutive producer ids in the block.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALLOCATE_PRODUCER_IDS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALLOCATE_PRODUCER_IDS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "ProducerIdStart",
+        "producer_id_start",
+        FieldType::Int64,
+        "First producer id of the block, inclusive.",
+    ),
+    FieldSchema::new(
+        "ProducerIdLen",
+        "producer_id_len",
+        FieldType::Int32,
+        "Number of consecutive producer ids in the block.",
+    ),
+];

@@ -21,137 +21,139 @@ static ALTER_PARTITION_REQUEST: StructSchema = StructSchema {
     doc: "Leader's proposal to the controller to change the in-sync replicas of partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that leads the partitions and sends the proposal.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of that broker; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Topics whose partitions change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_PARTITION_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_PARTITION_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that leads the partitions and sends the proposal.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of that broker; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Topics whose partitions change.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of AlterPartitionRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Partitions with their proposed state.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "UUID that identifies the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Partitions with their proposed state.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch under which the sender leads the partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NewIsr",
-            rust_name: "new_isr",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::new(0, 2),
-            doc: "Proposed in-sync replicas as broker ids, up to version 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NewIsrWithEpochs",
-            rust_name: "new_isr_with_epochs",
-            ty: FieldType::Array(&FieldType::Struct(&BROKER_STATE)),
-            versions: Versions::since(3),
-            doc: "Proposed in-sync replicas with their broker epochs, from version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderRecoveryState",
-            rust_name: "leader_recovery_state",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Leader state: 0 recovered, 1 still recovering after an unclean election.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionEpoch",
-            rust_name: "partition_epoch",
-            ty: FieldType::Int32,
-            doc: "Partition epoch the proposal is based on; the controller refuses an outdated one.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch under which the sender leads the partition.",
+    ),
+    FieldSchema {
+        name: "NewIsr",
+        rust_name: "new_isr",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::new(0, 2),
+        doc: "Proposed in-sync replicas as broker ids, up to version 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NewIsrWithEpochs",
+        rust_name: "new_isr_with_epochs",
+        ty: FieldType::Array(&FieldType::Struct(&BROKER_STATE)),
+        versions: Versions::since(3),
+        doc: "Proposed in-sync replicas with their broker epochs, from version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderRecoveryState",
+        rust_name: "leader_recovery_state",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Leader state: 0 recovered, 1 still recovering after an unclean election.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionEpoch",
+        "partition_epoch",
+        FieldType::Int32,
+        "Partition epoch the proposal is based on; the controller refuses an outdated one.",
+    ),
+];
 
 static BROKER_STATE: StructSchema = StructSchema {
     name: "BrokerState",
     doc: "Element of PartitionData.NewIsrWithEpochs.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            doc: "Node id of the in-sync replica.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of the replica's broker; -1 skips the epoch check.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_STATE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "BrokerId",
+        rust_name: "broker_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        doc: "Node id of the in-sync replica.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of the replica's broker; -1 skips the epoch check.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,115 +19,111 @@ static ALTER_PARTITION_RESPONSE: StructSchema = StructSchema {
     doc: "Controller's verdict on proposed in-sync replica changes.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_PARTITION_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_PARTITION_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Outcome per topic.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of AlterPartitionResponse.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Outcome and resulting state per partition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "UUID that identifies the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Outcome and resulting state per partition.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the current leader; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Current leader epoch of the partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Isr",
-            rust_name: "isr",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the in-sync replicas after the change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderRecoveryState",
-            rust_name: "leader_recovery_state",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "State of the leader: 0 recovered, 1 recovering after an unclean election.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionEpoch",
-            rust_name: "partition_epoch",
-            ty: FieldType::Int32,
-            doc: "Current partition epoch, to be used in the next proposal.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the current leader; -1 when there is none.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Current leader epoch of the partition.",
+    ),
+    FieldSchema::new(
+        "Isr",
+        "isr",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the in-sync replicas after the change.",
+    ),
+    FieldSchema {
+        name: "LeaderRecoveryState",
+        rust_name: "leader_recovery_state",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "State of the leader: 0 recovered, 1 recovering after an unclean election.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionEpoch",
+        "partition_epoch",
+        FieldType::Int32,
+        "Current partition epoch, to be used in the next proposal.",
+    ),
+];

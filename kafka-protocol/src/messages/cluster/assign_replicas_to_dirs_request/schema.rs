@@ -21,94 +21,90 @@ static ASSIGN_REPLICAS_TO_DIRS_REQUEST: StructSchema = StructSchema {
     doc: "Broker's report to the controller of the log directories that hold its replicas.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the reporting broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of the reporting broker; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Directories",
-            rust_name: "directories",
-            ty: FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
-            doc: "Log directories with the replicas they hold.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGN_REPLICAS_TO_DIRS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGN_REPLICAS_TO_DIRS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the reporting broker.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of the reporting broker; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Directories",
+        "directories",
+        FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
+        "Log directories with the replicas they hold.",
+    ),
+];
 
 static DIRECTORY_DATA: StructSchema = StructSchema {
     name: "DirectoryData",
     doc: "Element of AssignReplicasToDirsRequest.Directories.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the log directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Topics with replicas in this directory.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DIRECTORY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DIRECTORY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the log directory."),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Topics with replicas in this directory.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DirectoryData.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Partitions of the topic held in this directory.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Partitions of the topic held in this directory.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+];

@@ -19,100 +19,94 @@ static ASSIGN_REPLICAS_TO_DIRS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the controller recorded the replica-to-directory assignments.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Directories",
-            rust_name: "directories",
-            ty: FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
-            doc: "Outcome per log directory of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGN_REPLICAS_TO_DIRS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGN_REPLICAS_TO_DIRS_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Directories",
+        "directories",
+        FieldType::Array(&FieldType::Struct(&DIRECTORY_DATA)),
+        "Outcome per log directory of the request.",
+    ),
+];
 
 static DIRECTORY_DATA: StructSchema = StructSchema {
     name: "DirectoryData",
     doc: "Element of AssignReplicasToDirsResponse.Directories.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the log directory.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Outcome per topic in this directory.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DIRECTORY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DIRECTORY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the log directory."),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Outcome per topic in this directory.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DirectoryData.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

@@ -21,141 +21,138 @@ static BEGIN_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     doc: "Announces a newly elected KRaft leader to the voters.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Cluster id of the sender; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Node id of the voter the request is meant for; -1 when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEndpoints",
-            rust_name: "leader_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Listeners on which the new leader can be reached.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BEGIN_QUORUM_EPOCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BEGIN_QUORUM_EPOCH_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Cluster id of the sender; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VoterId",
+        rust_name: "voter_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Node id of the voter the request is meant for; -1 when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Topics with quorum partitions, in practice only __cluster_metadata.",
+    ),
+    FieldSchema {
+        name: "LeaderEndpoints",
+        rust_name: "leader_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Listeners on which the new leader can be reached.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of BeginQuorumEpochRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Quorum partitions with their new leader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Quorum partitions with their new leader.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Metadata log directory UUID of the voter the request is meant for.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the new leader, which sends the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch the new leader was elected for.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "VoterDirectoryId",
+        rust_name: "voter_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Metadata log directory UUID of the voter the request is meant for.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the new leader, which sends the request.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Epoch the new leader was elected for.",
+    ),
+];
 
 static LEADER_ENDPOINT: StructSchema = StructSchema {
     name: "LeaderEndpoint",
     doc: "Element of BeginQuorumEpochRequest.LeaderEndpoints.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "Name of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Host name or address of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            doc: "TCP port of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ENDPOINT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "Name of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Host name or address of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        doc: "TCP port of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,65 +21,63 @@ static BROKER_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     doc: "Broker's periodic sign of life to the controller.",
     min_size: 23,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of the broker; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentMetadataOffset",
-            rust_name: "current_metadata_offset",
-            ty: FieldType::Int64,
-            doc: "Highest metadata log offset the broker has applied.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WantFence",
-            rust_name: "want_fence",
-            ty: FieldType::Bool,
-            doc: "true when the broker asks to be fenced, false when it is ready to be unfenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WantShutDown",
-            rust_name: "want_shut_down",
-            ty: FieldType::Bool,
-            doc: "true when the broker asks for a controlled shutdown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OfflineLogDirs",
-            rust_name: "offline_log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "UUIDs of the log directories that have failed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CordonedLogDirs",
-            rust_name: "cordoned_log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(1),
-            default: DefaultValue::Null,
-            doc: "UUIDs of the log directories that accept no new replicas; null when not reported.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_HEARTBEAT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_HEARTBEAT_REQUEST_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of the broker; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CurrentMetadataOffset",
+        "current_metadata_offset",
+        FieldType::Int64,
+        "Highest metadata log offset the broker has applied.",
+    ),
+    FieldSchema::new(
+        "WantFence",
+        "want_fence",
+        FieldType::Bool,
+        "true when the broker asks to be fenced, false when it is ready to be unfenced.",
+    ),
+    FieldSchema::new(
+        "WantShutDown",
+        "want_shut_down",
+        FieldType::Bool,
+        "true when the broker asks for a controlled shutdown.",
+    ),
+    FieldSchema {
+        name: "OfflineLogDirs",
+        rust_name: "offline_log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "UUIDs of the log directories that have failed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CordonedLogDirs",
+        rust_name: "cordoned_log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(1),
+        default: DefaultValue::Null,
+        doc: "UUIDs of the log directories that accept no new replicas; null when not reported.",
+        ..FieldSchema::PLAIN
+    },
+];

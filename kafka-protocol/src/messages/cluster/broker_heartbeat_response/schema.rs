@@ -21,43 +21,41 @@ static BROKER_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     doc: "Controller's answer to a broker heartbeat.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsCaughtUp",
-            rust_name: "is_caught_up",
-            ty: FieldType::Bool,
-            doc: "true once the metadata the broker has applied is close to the end of the log.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsFenced",
-            rust_name: "is_fenced",
-            ty: FieldType::Bool,
-            default: DefaultValue::True,
-            doc: "true while the broker is fenced and receives no client traffic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ShouldShutDown",
-            rust_name: "should_shut_down",
-            ty: FieldType::Bool,
-            doc: "true when the broker may go on with its controlled shutdown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_HEARTBEAT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_HEARTBEAT_RESPONSE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "IsCaughtUp",
+        "is_caught_up",
+        FieldType::Bool,
+        "true once the metadata the broker has applied is close to the end of the log.",
+    ),
+    FieldSchema {
+        name: "IsFenced",
+        rust_name: "is_fenced",
+        ty: FieldType::Bool,
+        default: DefaultValue::True,
+        doc: "true while the broker is fenced and receives no client traffic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ShouldShutDown",
+        "should_shut_down",
+        FieldType::Bool,
+        "true when the broker may go on with its controlled shutdown.",
+    ),
+];

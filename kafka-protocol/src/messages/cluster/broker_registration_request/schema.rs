@@ -21,148 +21,144 @@ static BROKER_REGISTRATION_REQUEST: StructSchema = StructSchema {
     doc: "Registers a starting broker with the controller.",
     min_size: 25,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker to register.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            doc: "Cluster id of the broker, which must equal that of the controller.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncarnationId",
-            rust_name: "incarnation_id",
-            ty: FieldType::Uuid,
-            doc: "Random UUID of this run of the process; it changes at every restart.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Listeners",
-            rust_name: "listeners",
-            ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
-            doc: "Listeners the broker advertises.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Features",
-            rust_name: "features",
-            ty: FieldType::Array(&FieldType::Struct(&FEATURE)),
-            doc: "Features the broker supports with their level ranges.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Rack of the broker; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsMigratingZkBroker",
-            rust_name: "is_migrating_zk_broker",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true for a ZooKeeper-mode broker in migration to KRaft; false in current releases.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogDirs",
-            rust_name: "log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "UUIDs of the broker's available log directories.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreviousBrokerEpoch",
-            rust_name: "previous_broker_epoch",
-            ty: FieldType::Int64,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Broker epoch before a clean shutdown; -1 after an unclean one or at first start.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_REGISTRATION_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_REGISTRATION_REQUEST_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker to register.",
+    ),
+    FieldSchema::new(
+        "ClusterId",
+        "cluster_id",
+        FieldType::String,
+        "Cluster id of the broker, which must equal that of the controller.",
+    ),
+    FieldSchema::new(
+        "IncarnationId",
+        "incarnation_id",
+        FieldType::Uuid,
+        "Random UUID of this run of the process; it changes at every restart.",
+    ),
+    FieldSchema::new(
+        "Listeners",
+        "listeners",
+        FieldType::Array(&FieldType::Struct(&LISTENER)),
+        "Listeners the broker advertises.",
+    ),
+    FieldSchema::new(
+        "Features",
+        "features",
+        FieldType::Array(&FieldType::Struct(&FEATURE)),
+        "Features the broker supports with their level ranges.",
+    ),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Rack of the broker; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsMigratingZkBroker",
+        rust_name: "is_migrating_zk_broker",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true for a ZooKeeper-mode broker in migration to KRaft; false in current releases.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogDirs",
+        rust_name: "log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "UUIDs of the broker's available log directories.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PreviousBrokerEpoch",
+        rust_name: "previous_broker_epoch",
+        ty: FieldType::Int64,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Broker epoch before a clean shutdown; -1 after an unclean one or at first start.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of BrokerRegistrationRequest.Listeners.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SecurityProtocol",
-            rust_name: "security_protocol",
-            ty: FieldType::Int16,
-            doc: "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LISTENER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LISTENER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "SecurityProtocol",
+        "security_protocol",
+        FieldType::Int16,
+        "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+    ),
+];
 
 static FEATURE: StructSchema = StructSchema {
     name: "Feature",
     doc: "Element of BrokerRegistrationRequest.Features.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the feature, for example metadata.version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinSupportedVersion",
-            rust_name: "min_supported_version",
-            ty: FieldType::Int16,
-            doc: "Lowest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxSupportedVersion",
-            rust_name: "max_supported_version",
-            ty: FieldType::Int16,
-            doc: "Highest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FEATURE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FEATURE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the feature, for example metadata.version.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MinSupportedVersion",
+        "min_supported_version",
+        FieldType::Int16,
+        "Lowest feature level the node supports, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxSupportedVersion",
+        "max_supported_version",
+        FieldType::Int16,
+        "Highest feature level the node supports, inclusive.",
+    ),
+];

@@ -21,29 +21,29 @@ static BROKER_REGISTRATION_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the broker was registered and under which epoch.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Epoch granted to the broker; -1 when the registration failed.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_REGISTRATION_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_REGISTRATION_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Epoch granted to the broker; -1 when the registration failed.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,246 +21,240 @@ static DESCRIBE_QUORUM_RESPONSE: StructSchema = StructSchema {
     doc: "Describes the leader, voters and observers of the KRaft metadata quorum.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Quorum state per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Nodes",
-            rust_name: "nodes",
-            ty: FieldType::Array(&FieldType::Struct(&NODE)),
-            versions: Versions::since(2),
-            doc: "Addresses of the voters.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_QUORUM_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_QUORUM_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Quorum state per topic.",
+    ),
+    FieldSchema {
+        name: "Nodes",
+        rust_name: "nodes",
+        ty: FieldType::Array(&FieldType::Struct(&NODE)),
+        versions: Versions::since(2),
+        doc: "Addresses of the voters.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of DescribeQuorumResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Quorum state per partition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Quorum state per partition.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 25,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the quorum leader; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Latest leader epoch of the quorum.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HighWatermark",
-            rust_name: "high_watermark",
-            ty: FieldType::Int64,
-            doc: "High watermark of the metadata log, exclusive end of the committed records.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentVoters",
-            rust_name: "current_voters",
-            ty: FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
-            doc: "Replication state of the voters.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Observers",
-            rust_name: "observers",
-            ty: FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
-            doc: "Replication state of the observers, the replicas without a vote.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the quorum leader; -1 when unknown.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Latest leader epoch of the quorum.",
+    ),
+    FieldSchema::new(
+        "HighWatermark",
+        "high_watermark",
+        FieldType::Int64,
+        "High watermark of the metadata log, exclusive end of the committed records.",
+    ),
+    FieldSchema::new(
+        "CurrentVoters",
+        "current_voters",
+        FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
+        "Replication state of the voters.",
+    ),
+    FieldSchema::new(
+        "Observers",
+        "observers",
+        FieldType::Array(&FieldType::Struct(&REPLICA_STATE)),
+        "Replication state of the observers, the replicas without a vote.",
+    ),
+];
 
 static REPLICA_STATE: StructSchema = StructSchema {
     name: "ReplicaState",
     doc: "Element of PartitionData.CurrentVoters, PartitionData.Observers.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the replica.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaDirectoryId",
-            rust_name: "replica_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(2),
-            doc: "Metadata log directory UUID of the replica; all zero when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogEndOffset",
-            rust_name: "log_end_offset",
-            ty: FieldType::Int64,
-            doc: "Last known log end offset of the replica; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastFetchTimestamp",
-            rust_name: "last_fetch_timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader time of the replica's last fetch, in ms since the epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastCaughtUpTimestamp",
-            rust_name: "last_caught_up_timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader time at which the replica last had the whole log, in ms since the epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REPLICA_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REPLICA_STATE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ReplicaId",
+        "replica_id",
+        FieldType::Int32,
+        "Node id of the replica.",
+    ),
+    FieldSchema {
+        name: "ReplicaDirectoryId",
+        rust_name: "replica_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(2),
+        doc: "Metadata log directory UUID of the replica; all zero when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LogEndOffset",
+        "log_end_offset",
+        FieldType::Int64,
+        "Last known log end offset of the replica; -1 when unknown.",
+    ),
+    FieldSchema {
+        name: "LastFetchTimestamp",
+        rust_name: "last_fetch_timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader time of the replica's last fetch, in ms since the epoch; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastCaughtUpTimestamp",
+        rust_name: "last_caught_up_timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader time at which the replica last had the whole log, in ms since the epoch; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NODE: StructSchema = StructSchema {
     name: "Node",
     doc: "Element of DescribeQuorumResponse.Nodes.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            map_key: true,
-            doc: "Node id of the voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Listeners",
-            rust_name: "listeners",
-            ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
-            versions: Versions::since(2),
-            doc: "Listeners of the voter.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        map_key: true,
+        doc: "Node id of the voter.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Listeners",
+        rust_name: "listeners",
+        ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
+        versions: Versions::since(2),
+        doc: "Listeners of the voter.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of Node.Listeners.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            versions: Versions::since(2),
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LISTENER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LISTENER_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        doc: "Host name or address advertised for the listener.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Uint16,
+        versions: Versions::since(2),
+        doc: "TCP port advertised for the listener.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,166 +21,165 @@ static END_QUORUM_EPOCH_REQUEST: StructSchema = StructSchema {
     doc: "Resigning KRaft leader's notice to the voters that its epoch ends.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Cluster id of the sender; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEndpoints",
-            rust_name: "leader_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Listeners of the resigning leader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &END_QUORUM_EPOCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static END_QUORUM_EPOCH_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Cluster id of the sender; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Topics with quorum partitions, in practice only __cluster_metadata.",
+    ),
+    FieldSchema {
+        name: "LeaderEndpoints",
+        rust_name: "leader_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&LEADER_ENDPOINT)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Listeners of the resigning leader.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of EndQuorumEpochRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Quorum partitions whose leader resigns.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Quorum partitions whose leader resigns.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the resigning leader, which sends the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch that ends.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreferredSuccessors",
-            rust_name: "preferred_successors",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::new(0, 0),
-            ignorable: true,
-            doc: "Node ids of voters in order of preference as next leader, version 0 only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreferredCandidates",
-            rust_name: "preferred_candidates",
-            ty: FieldType::Array(&FieldType::Struct(&REPLICA_INFO)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Voters in order of preference as next leader, from version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the resigning leader, which sends the request.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Epoch that ends.",
+    ),
+    FieldSchema {
+        name: "PreferredSuccessors",
+        rust_name: "preferred_successors",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::new(0, 0),
+        ignorable: true,
+        doc: "Node ids of voters in order of preference as next leader, version 0 only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PreferredCandidates",
+        rust_name: "preferred_candidates",
+        ty: FieldType::Array(&FieldType::Struct(&REPLICA_INFO)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Voters in order of preference as next leader, from version 1.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static REPLICA_INFO: StructSchema = StructSchema {
     name: "ReplicaInfo",
     doc: "Element of PartitionData.PreferredCandidates.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "CandidateId",
-            rust_name: "candidate_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "Node id of the candidate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CandidateDirectoryId",
-            rust_name: "candidate_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            doc: "Metadata log directory UUID of the candidate.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REPLICA_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REPLICA_INFO_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "CandidateId",
+        rust_name: "candidate_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "Node id of the candidate.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CandidateDirectoryId",
+        rust_name: "candidate_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        doc: "Metadata log directory UUID of the candidate.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LEADER_ENDPOINT: StructSchema = StructSchema {
     name: "LeaderEndpoint",
     doc: "Element of EndQuorumEpochRequest.LeaderEndpoints.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "Name of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Host name or address of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            doc: "TCP port of the leader's listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ENDPOINT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "Name of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Host name or address of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        doc: "TCP port of the leader's listener.",
+        ..FieldSchema::PLAIN
+    },
+];

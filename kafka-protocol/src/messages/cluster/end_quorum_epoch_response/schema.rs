@@ -19,128 +19,123 @@ static END_QUORUM_EPOCH_RESPONSE: StructSchema = StructSchema {
     doc: "Voter's answer to a resigning KRaft leader.",
     min_size: 4,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Answer per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "Addresses of the leaders named in the answer.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &END_QUORUM_EPOCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static END_QUORUM_EPOCH_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Answer per topic.",
+    ),
+    FieldSchema {
+        name: "NodeEndpoints",
+        rust_name: "node_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "Addresses of the leaders named in the answer.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of EndQuorumEpochResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Answer per quorum partition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Answer per quorum partition.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the leader the voter knows; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Latest leader epoch the voter knows.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the leader the voter knows; -1 when unknown.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Latest leader epoch the voter knows.",
+    ),
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of EndQuorumEpochResponse.NodeEndpoints.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "Node id of the server the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "Node id of the server the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Host name or address to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        doc: "TCP port to connect to.",
+        ..FieldSchema::PLAIN
+    },
+];

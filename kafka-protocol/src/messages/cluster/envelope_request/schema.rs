@@ -19,29 +19,29 @@ static ENVELOPE_REQUEST: StructSchema = StructSchema {
     doc: "Carries a client request that a broker forwards to the controller.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "RequestData",
-            rust_name: "request_data",
-            ty: FieldType::Bytes,
-            doc: "Complete forwarded request, header included.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RequestPrincipal",
-            rust_name: "request_principal",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            doc: "Serialized principal of the original client; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHostAddress",
-            rust_name: "client_host_address",
-            ty: FieldType::Bytes,
-            doc: "Network address of the original client, as raw address bytes.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENVELOPE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENVELOPE_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "RequestData",
+        "request_data",
+        FieldType::Bytes,
+        "Complete forwarded request, header included.",
+    ),
+    FieldSchema {
+        name: "RequestPrincipal",
+        rust_name: "request_principal",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        doc: "Serialized principal of the original client; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientHostAddress",
+        "client_host_address",
+        FieldType::Bytes,
+        "Network address of the original client, as raw address bytes.",
+    ),
+];

@@ -21,23 +21,24 @@ static ENVELOPE_RESPONSE: StructSchema = StructSchema {
     doc: "Carries the controller's response to a forwarded request.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResponseData",
-            rust_name: "response_data",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Complete response to the forwarded request, header included; null on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the envelope itself; 0 (NONE) even when the enclosed response reports an error.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENVELOPE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENVELOPE_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ResponseData",
+        rust_name: "response_data",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Complete response to the forwarded request, header included; null on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the envelope itself; 0 (NONE) even when the enclosed response reports an error.",
+    ),
+];

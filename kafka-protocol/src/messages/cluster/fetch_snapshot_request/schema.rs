@@ -21,138 +21,132 @@ static FETCH_SNAPSHOT_REQUEST: StructSchema = StructSchema {
     doc: "Reads a piece of a KRaft metadata snapshot.",
     min_size: 10,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "Cluster id the replica expects; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the fetching replica; -1 when it is not a replica.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxBytes",
-            rust_name: "max_bytes",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(2147483647),
-            doc: "Upper limit for snapshot bytes over all partitions of the response.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
-            doc: "Topics with snapshots to fetch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_SNAPSHOT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_SNAPSHOT_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "Cluster id the replica expects; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReplicaId",
+        rust_name: "replica_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the fetching replica; -1 when it is not a replica.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MaxBytes",
+        rust_name: "max_bytes",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(2147483647),
+        doc: "Upper limit for snapshot bytes over all partitions of the response.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
+        "Topics with snapshots to fetch.",
+    ),
+];
 
 static TOPIC_SNAPSHOT: StructSchema = StructSchema {
     name: "TopicSnapshot",
     doc: "Element of FetchSnapshotRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
-            doc: "Partitions with the snapshot to fetch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_SNAPSHOT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_SNAPSHOT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
+        "Partitions with the snapshot to fetch.",
+    ),
+];
 
 static PARTITION_SNAPSHOT: StructSchema = StructSchema {
     name: "PartitionSnapshot",
     doc: "Element of TopicSnapshot.Partitions.",
     min_size: 30,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeaderEpoch",
-            rust_name: "current_leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch the replica knows for the partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SnapshotId",
-            rust_name: "snapshot_id",
-            ty: FieldType::Struct(&SNAPSHOT_ID),
-            doc: "Identity of the snapshot to read.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Position",
-            rust_name: "position",
-            ty: FieldType::Int64,
-            doc: "Byte position in the snapshot at which to start, from 0.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaDirectoryId",
-            rust_name: "replica_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            ignorable: true,
-            doc: "Metadata log directory UUID of the fetching replica; all zero when not given.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_SNAPSHOT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_SNAPSHOT_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "CurrentLeaderEpoch",
+        "current_leader_epoch",
+        FieldType::Int32,
+        "Leader epoch the replica knows for the partition.",
+    ),
+    FieldSchema::new(
+        "SnapshotId",
+        "snapshot_id",
+        FieldType::Struct(&SNAPSHOT_ID),
+        "Identity of the snapshot to read.",
+    ),
+    FieldSchema::new(
+        "Position",
+        "position",
+        FieldType::Int64,
+        "Byte position in the snapshot at which to start, from 0.",
+    ),
+    FieldSchema {
+        name: "ReplicaDirectoryId",
+        rust_name: "replica_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        ignorable: true,
+        doc: "Metadata log directory UUID of the fetching replica; all zero when not given.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionSnapshot.SnapshotId.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            doc: "End offset of the snapshot, exclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the last record in the snapshot.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SNAPSHOT_ID_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SNAPSHOT_ID_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EndOffset",
+        "end_offset",
+        FieldType::Int64,
+        "End offset of the snapshot, exclusive.",
+    ),
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the last record in the snapshot.",
+    ),
+];

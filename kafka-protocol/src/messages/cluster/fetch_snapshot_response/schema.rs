@@ -21,208 +21,202 @@ static FETCH_SNAPSHOT_RESPONSE: StructSchema = StructSchema {
     doc: "Returns a piece of a KRaft metadata snapshot.",
     min_size: 8,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
-            doc: "Snapshot data per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "Addresses of the leaders named in CurrentLeader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_SNAPSHOT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_SNAPSHOT_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_SNAPSHOT)),
+        "Snapshot data per topic.",
+    ),
+    FieldSchema {
+        name: "NodeEndpoints",
+        rust_name: "node_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "Addresses of the leaders named in CurrentLeader.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_SNAPSHOT: StructSchema = StructSchema {
     name: "TopicSnapshot",
     doc: "Element of FetchSnapshotResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
-            doc: "Snapshot data per partition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_SNAPSHOT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_SNAPSHOT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_SNAPSHOT)),
+        "Snapshot data per partition.",
+    ),
+];
 
 static PARTITION_SNAPSHOT: StructSchema = StructSchema {
     name: "PartitionSnapshot",
     doc: "Element of TopicSnapshot.Partitions.",
     min_size: 37,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Index",
-            rust_name: "index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SnapshotId",
-            rust_name: "snapshot_id",
-            ty: FieldType::Struct(&SNAPSHOT_ID),
-            doc: "Identity of the snapshot read.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Current leader of the partition, sent when the replica's view is out of date.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Size",
-            rust_name: "size",
-            ty: FieldType::Int64,
-            doc: "Total size of the snapshot in bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Position",
-            rust_name: "position",
-            ty: FieldType::Int64,
-            doc: "Byte position in the snapshot at which the returned bytes start.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UnalignedRecords",
-            rust_name: "unaligned_records",
-            ty: FieldType::Records,
-            default: DefaultValue::Null,
-            doc: "Snapshot bytes, which may begin and end inside a record batch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_SNAPSHOT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_SNAPSHOT_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "Index",
+        "index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "SnapshotId",
+        "snapshot_id",
+        FieldType::Struct(&SNAPSHOT_ID),
+        "Identity of the snapshot read.",
+    ),
+    FieldSchema {
+        name: "CurrentLeader",
+        rust_name: "current_leader",
+        ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Current leader of the partition, sent when the replica's view is out of date.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Size",
+        "size",
+        FieldType::Int64,
+        "Total size of the snapshot in bytes.",
+    ),
+    FieldSchema::new(
+        "Position",
+        "position",
+        FieldType::Int64,
+        "Byte position in the snapshot at which the returned bytes start.",
+    ),
+    FieldSchema {
+        name: "UnalignedRecords",
+        rust_name: "unaligned_records",
+        ty: FieldType::Records,
+        default: DefaultValue::Null,
+        doc: "Snapshot bytes, which may begin and end inside a record batch.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionSnapshot.SnapshotId.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            doc: "End offset of the snapshot, exclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the last record in the snapshot.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SNAPSHOT_ID_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SNAPSHOT_ID_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EndOffset",
+        "end_offset",
+        FieldType::Int64,
+        "End offset of the snapshot, exclusive.",
+    ),
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the last record in the snapshot.",
+    ),
+];
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionSnapshot.CurrentLeader.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the current leader; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Latest known leader epoch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ID_AND_EPOCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ID_AND_EPOCH_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the current leader; -1 when unknown.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Latest known leader epoch.",
+    ),
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of FetchSnapshotResponse.NodeEndpoints.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "Node id of the server the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "Node id of the server the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Host name or address to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        doc: "TCP port to connect to.",
+        ..FieldSchema::PLAIN
+    },
+];

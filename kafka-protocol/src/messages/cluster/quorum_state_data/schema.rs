@@ -21,82 +21,86 @@ static QUORUM_STATE_DATA: StructSchema = StructSchema {
     doc: "File in which a KRaft node keeps its leader, epoch and vote across restarts.",
     min_size: 23,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the cluster, version 0 only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the known leader; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Latest leader epoch the node knows; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VotedId",
-            rust_name: "voted_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the candidate voted for in this epoch; -1 when no vote was given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VotedDirectoryId",
-            rust_name: "voted_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            doc: "Metadata log directory UUID of the candidate voted for; all zero when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AppliedOffset",
-            rust_name: "applied_offset",
-            ty: FieldType::Int64,
-            versions: Versions::new(0, 0),
-            doc: "Offset applied so far, version 0 only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentVoters",
-            rust_name: "current_voters",
-            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
-            versions: Versions::new(0, 0),
-            nullable_versions: Versions::new(0, 0),
-            doc: "Voters of the quorum, version 0 only; null when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &QUORUM_STATE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static QUORUM_STATE_DATA_FIELDS: [FieldSchema; 7] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the cluster, version 0 only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderId",
+        rust_name: "leader_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the known leader; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Latest leader epoch the node knows; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VotedId",
+        rust_name: "voted_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the candidate voted for in this epoch; -1 when no vote was given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VotedDirectoryId",
+        rust_name: "voted_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        doc: "Metadata log directory UUID of the candidate voted for; all zero when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AppliedOffset",
+        rust_name: "applied_offset",
+        ty: FieldType::Int64,
+        versions: Versions::new(0, 0),
+        doc: "Offset applied so far, version 0 only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CurrentVoters",
+        rust_name: "current_voters",
+        ty: FieldType::Array(&FieldType::Struct(&VOTER)),
+        versions: Versions::new(0, 0),
+        nullable_versions: Versions::new(0, 0),
+        doc: "Voters of the quorum, version 0 only; null when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of QuorumStateData.CurrentVoters.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 0),
-            doc: "Node id of the KRaft voter.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOTER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOTER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "VoterId",
+        rust_name: "voter_id",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 0),
+        doc: "Node id of the KRaft voter.",
+        ..FieldSchema::PLAIN
+    },
+];

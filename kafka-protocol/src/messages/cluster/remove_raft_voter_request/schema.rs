@@ -19,29 +19,29 @@ static REMOVE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     doc: "Asks the KRaft leader to remove a voter from the metadata quorum.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Cluster id the sender expects; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the voter to remove.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            doc: "Metadata log directory UUID of the voter to remove.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOVE_RAFT_VOTER_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOVE_RAFT_VOTER_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Cluster id the sender expects; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "VoterId",
+        "voter_id",
+        FieldType::Int32,
+        "Node id of the voter to remove.",
+    ),
+    FieldSchema::new(
+        "VoterDirectoryId",
+        "voter_directory_id",
+        FieldType::Uuid,
+        "Metadata log directory UUID of the voter to remove.",
+    ),
+];

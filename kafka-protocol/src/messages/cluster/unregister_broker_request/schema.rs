@@ -19,14 +19,15 @@ static UNREGISTER_BROKER_REQUEST: StructSchema = StructSchema {
     doc: "Removes the registration of a broker that no longer runs.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker to unregister.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UNREGISTER_BROKER_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UNREGISTER_BROKER_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker to unregister.",
+    ),
+];

@@ -19,106 +19,103 @@ static UPDATE_RAFT_VOTER_REQUEST: StructSchema = StructSchema {
     doc: "Tells the KRaft leader the current endpoints and versions of a voter.",
     min_size: 32,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Cluster id the voter expects; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeaderEpoch",
-            rust_name: "current_leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch the voter knows for the quorum.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the voter to update.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            doc: "Metadata log directory UUID of the voter to update.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Listeners",
-            rust_name: "listeners",
-            ty: FieldType::Array(&FieldType::Struct(&LISTENER)),
-            doc: "Listeners on which other quorum members can reach the voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "KRaftVersionFeature",
-            rust_name: "kraft_version_feature",
-            ty: FieldType::Struct(&KRAFT_VERSION_FEATURE),
-            doc: "Range of kraft.version levels the voter supports.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UPDATE_RAFT_VOTER_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UPDATE_RAFT_VOTER_REQUEST_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Cluster id the voter expects; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CurrentLeaderEpoch",
+        "current_leader_epoch",
+        FieldType::Int32,
+        "Leader epoch the voter knows for the quorum.",
+    ),
+    FieldSchema::new(
+        "VoterId",
+        "voter_id",
+        FieldType::Int32,
+        "Node id of the voter to update.",
+    ),
+    FieldSchema::new(
+        "VoterDirectoryId",
+        "voter_directory_id",
+        FieldType::Uuid,
+        "Metadata log directory UUID of the voter to update.",
+    ),
+    FieldSchema::new(
+        "Listeners",
+        "listeners",
+        FieldType::Array(&FieldType::Struct(&LISTENER)),
+        "Listeners on which other quorum members can reach the voter.",
+    ),
+    FieldSchema::new(
+        "KRaftVersionFeature",
+        "kraft_version_feature",
+        FieldType::Struct(&KRAFT_VERSION_FEATURE),
+        "Range of kraft.version levels the voter supports.",
+    ),
+];
 
 static LISTENER: StructSchema = StructSchema {
     name: "Listener",
     doc: "Element of UpdateRaftVoterRequest.Listeners.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LISTENER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LISTENER_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port advertised for the listener.",
+    ),
+];
 
 static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
     name: "KRaftVersionFeature",
     doc: "Value of UpdateRaftVoterRequest.KRaftVersionFeature.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MinSupportedVersion",
-            rust_name: "min_supported_version",
-            ty: FieldType::Int16,
-            doc: "Lowest kraft.version the voter supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxSupportedVersion",
-            rust_name: "max_supported_version",
-            ty: FieldType::Int16,
-            doc: "Highest kraft.version the voter supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KRAFT_VERSION_FEATURE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KRAFT_VERSION_FEATURE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "MinSupportedVersion",
+        "min_supported_version",
+        FieldType::Int16,
+        "Lowest kraft.version the voter supports, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxSupportedVersion",
+        "max_supported_version",
+        FieldType::Int16,
+        "Highest kraft.version the voter supports, inclusive.",
+    ),
+];

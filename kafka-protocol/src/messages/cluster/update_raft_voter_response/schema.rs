@@ -21,70 +21,65 @@ static UPDATE_RAFT_VOTER_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the voter's information was updated.",
     min_size: 7,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&CURRENT_LEADER),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Current leader of the quorum.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UPDATE_RAFT_VOTER_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UPDATE_RAFT_VOTER_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "CurrentLeader",
+        rust_name: "current_leader",
+        ty: FieldType::Struct(&CURRENT_LEADER),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Current leader of the quorum.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CURRENT_LEADER: StructSchema = StructSchema {
     name: "CurrentLeader",
     doc: "Value of UpdateRaftVoterResponse.CurrentLeader.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the current leader; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Latest known leader epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address of the leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            doc: "TCP port of the leader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CURRENT_LEADER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CURRENT_LEADER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "LeaderId",
+        rust_name: "leader_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the current leader; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Latest known leader epoch; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address of the leader.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Int32, "TCP port of the leader."),
+];

@@ -21,128 +21,121 @@ static VOTE_REQUEST: StructSchema = StructSchema {
     doc: "Asks a KRaft voter for its vote in a leader election.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Cluster id of the candidate; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Node id of the voter the request is meant for; -1 when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Topics with quorum partitions, in practice only __cluster_metadata.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOTE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOTE_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Cluster id of the candidate; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VoterId",
+        rust_name: "voter_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Node id of the voter the request is meant for; -1 when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Topics with quorum partitions, in practice only __cluster_metadata.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of VoteRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Quorum partitions to vote on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Quorum partitions to vote on.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of TopicData.Partitions.",
     min_size: 25,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaEpoch",
-            rust_name: "replica_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the replica that asks for the vote.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the candidate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaDirectoryId",
-            rust_name: "replica_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Metadata log directory UUID of the candidate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Metadata log directory UUID of the voter the request is meant for.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffsetEpoch",
-            rust_name: "last_offset_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the last record in the candidate's log.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "End offset of the candidate's log, the offset after its last record.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreVote",
-            rust_name: "pre_vote",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true asks only whether a vote would be granted, without raising the voter's epoch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ReplicaEpoch",
+        "replica_epoch",
+        FieldType::Int32,
+        "Epoch of the replica that asks for the vote.",
+    ),
+    FieldSchema::new(
+        "ReplicaId",
+        "replica_id",
+        FieldType::Int32,
+        "Node id of the candidate.",
+    ),
+    FieldSchema {
+        name: "ReplicaDirectoryId",
+        rust_name: "replica_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Metadata log directory UUID of the candidate.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VoterDirectoryId",
+        rust_name: "voter_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Metadata log directory UUID of the voter the request is meant for.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LastOffsetEpoch",
+        "last_offset_epoch",
+        FieldType::Int32,
+        "Epoch of the last record in the candidate's log.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "End offset of the candidate's log, the offset after its last record.",
+    ),
+    FieldSchema {
+        name: "PreVote",
+        rust_name: "pre_vote",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true asks only whether a vote would be granted, without raising the voter's epoch.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,76 +19,73 @@ static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSche
     doc: "Current assignment and reconciliation state of a consumer group member.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreviousMemberEpoch",
-            rust_name: "previous_member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch before the latest change; tells a repeated heartbeat from a stale one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "State",
-            rust_name: "state",
-            ty: FieldType::Int8,
-            doc: "Reconciliation state: 0 stable, 1 has partitions to revoke, 2 waits for partitions others still hold.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignedPartitions",
-            rust_name: "assigned_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Partitions assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionsPendingRevocation",
-            rust_name: "partitions_pending_revocation",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Partitions the member still has to revoke.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema::new(
+        "PreviousMemberEpoch",
+        "previous_member_epoch",
+        FieldType::Int32,
+        "Member epoch before the latest change; tells a repeated heartbeat from a stale one.",
+    ),
+    FieldSchema::new(
+        "State",
+        "state",
+        FieldType::Int8,
+        "Reconciliation state: 0 stable, 1 has partitions to revoke, 2 waits for partitions others still hold.",
+    ),
+    FieldSchema::new(
+        "AssignedPartitions",
+        "assigned_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Partitions assigned to the member.",
+    ),
+    FieldSchema::new(
+        "PartitionsPendingRevocation",
+        "partitions_pending_revocation",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Partitions the member still has to revoke.",
+    ),
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ConsumerGroupCurrentMemberAssignmentValue.AssignedPartitions, ConsumerGroupCurrentMemberAssignmentValue.PartitionsPendingRevocation.",
     min_size: 18,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions of this topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentEpochs",
-            rust_name: "assignment_epochs",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Epoch at which each partition was assigned, in the order of Partitions; null when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions of this topic.",
+    ),
+    FieldSchema {
+        name: "AssignmentEpochs",
+        rust_name: "assignment_epochs",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Epoch at which each partition was assigned, in the order of Partitions; null when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+];

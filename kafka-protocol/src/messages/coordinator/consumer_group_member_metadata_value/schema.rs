@@ -21,126 +21,125 @@ static CONSUMER_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Metadata and subscription of a consumer group member.",
     min_size: 12,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Rack of the member; null when it gave none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicNames",
-            rust_name: "subscribed_topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics the member subscribes to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicRegex",
-            rust_name: "subscribed_topic_regex",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Regular expression the member subscribes with; null when it uses none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RebalanceTimeoutMs",
-            rust_name: "rebalance_timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Longest time in ms the member may take to revoke partitions; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ServerAssignor",
-            rust_name: "server_assignor",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the server-side assignor the member prefers; null when it has no preference.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClassicMemberMetadata",
-            rust_name: "classic_member_metadata",
-            ty: FieldType::Struct(&CLASSIC_MEMBER_METADATA),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Data kept for a member that uses the classic protocol; null for other members.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_MEMBER_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_MEMBER_METADATA_VALUE_FIELDS: [FieldSchema; 9] = [
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Rack of the member; null when it gave none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema::new(
+        "SubscribedTopicNames",
+        "subscribed_topic_names",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics the member subscribes to.",
+    ),
+    FieldSchema {
+        name: "SubscribedTopicRegex",
+        rust_name: "subscribed_topic_regex",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Regular expression the member subscribes with; null when it uses none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RebalanceTimeoutMs",
+        rust_name: "rebalance_timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Longest time in ms the member may take to revoke partitions; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ServerAssignor",
+        rust_name: "server_assignor",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the server-side assignor the member prefers; null when it has no preference.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ClassicMemberMetadata",
+        rust_name: "classic_member_metadata",
+        ty: FieldType::Struct(&CLASSIC_MEMBER_METADATA),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Data kept for a member that uses the classic protocol; null for other members.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CLASSIC_MEMBER_METADATA: StructSchema = StructSchema {
     name: "ClassicMemberMetadata",
     doc: "Value of ConsumerGroupMemberMetadataValue.ClassicMemberMetadata.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SessionTimeoutMs",
-            rust_name: "session_timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms without a heartbeat after which the member is removed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SupportedProtocols",
-            rust_name: "supported_protocols",
-            ty: FieldType::Array(&FieldType::Struct(&CLASSIC_PROTOCOL)),
-            doc: "Protocols the member gave in JoinGroup.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLASSIC_MEMBER_METADATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLASSIC_MEMBER_METADATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SessionTimeoutMs",
+        "session_timeout_ms",
+        FieldType::Int32,
+        "Time in ms without a heartbeat after which the member is removed.",
+    ),
+    FieldSchema::new(
+        "SupportedProtocols",
+        "supported_protocols",
+        FieldType::Array(&FieldType::Struct(&CLASSIC_PROTOCOL)),
+        "Protocols the member gave in JoinGroup.",
+    ),
+];
 
 static CLASSIC_PROTOCOL: StructSchema = StructSchema {
     name: "ClassicProtocol",
     doc: "Element of ClassicMemberMetadata.SupportedProtocols.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the protocol, for consumers the partition assignor.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metadata",
-            rust_name: "metadata",
-            ty: FieldType::Bytes,
-            doc: "Metadata of the member for this protocol, for consumers its subscription.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLASSIC_PROTOCOL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLASSIC_PROTOCOL_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Name",
+        "name",
+        FieldType::String,
+        "Name of the protocol, for consumers the partition assignor.",
+    ),
+    FieldSchema::new(
+        "Metadata",
+        "metadata",
+        FieldType::Bytes,
+        "Metadata of the member for this protocol, for consumers its subscription.",
+    ),
+];

@@ -19,23 +19,24 @@ static CONSUMER_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Epoch of a consumer group.",
     min_size: 5,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MetadataHash",
-            rust_name: "metadata_hash",
-            ty: FieldType::Int64,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Hash over the metadata of the subscribed topics, used to notice changes; 0 when none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_METADATA_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
+    ),
+    FieldSchema {
+        name: "MetadataHash",
+        rust_name: "metadata_hash",
+        ty: FieldType::Int64,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Hash over the metadata of the subscribed topics, used to notice changes; 0 when none.",
+        ..FieldSchema::PLAIN
+    },
+];

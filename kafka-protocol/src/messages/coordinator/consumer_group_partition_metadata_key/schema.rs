@@ -19,15 +19,17 @@ static CONSUMER_GROUP_PARTITION_METADATA_KEY: StructSchema = StructSchema {
     doc: "Key of the older record with the topic metadata a consumer group depends on.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the consumer group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_PARTITION_METADATA_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_PARTITION_METADATA_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the consumer group.",
+        ..FieldSchema::PLAIN
+    },
+];

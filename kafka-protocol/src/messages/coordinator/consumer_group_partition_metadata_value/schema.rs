@@ -19,76 +19,70 @@ static CONSUMER_GROUP_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Topic metadata a consumer group depends on; superseded by MetadataHash in the group's metadata record.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_METADATA)),
-            doc: "Topics the group subscribes to.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_PARTITION_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_PARTITION_METADATA_VALUE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_METADATA)),
+        "Topics the group subscribes to.",
+    ),
+];
 
 static TOPIC_METADATA: StructSchema = StructSchema {
     name: "TopicMetadata",
     doc: "Element of ConsumerGroupPartitionMetadataValue.Topics.",
     min_size: 23,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NumPartitions",
-            rust_name: "num_partitions",
-            ty: FieldType::Int32,
-            doc: "Number of partitions of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionMetadata",
-            rust_name: "partition_metadata",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_METADATA)),
-            doc: "Racks of the topic's partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_METADATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_METADATA_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "NumPartitions",
+        "num_partitions",
+        FieldType::Int32,
+        "Number of partitions of the topic.",
+    ),
+    FieldSchema::new(
+        "PartitionMetadata",
+        "partition_metadata",
+        FieldType::Array(&FieldType::Struct(&PARTITION_METADATA)),
+        "Racks of the topic's partitions.",
+    ),
+];
 
 static PARTITION_METADATA: StructSchema = StructSchema {
     name: "PartitionMetadata",
     doc: "Element of TopicMetadata.PartitionMetadata.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Racks",
-            rust_name: "racks",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Racks on which the partition has replicas.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_METADATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_METADATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "Racks",
+        "racks",
+        FieldType::Array(&FieldType::String),
+        "Racks on which the partition has replicas.",
+    ),
+];

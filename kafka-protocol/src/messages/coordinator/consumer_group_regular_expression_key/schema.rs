@@ -19,23 +19,25 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a resolved regular expression of a consumer group.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the consumer group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RegularExpression",
-            rust_name: "regular_expression",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Regular expression used in subscriptions of the group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_REGULAR_EXPRESSION_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_REGULAR_EXPRESSION_KEY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the consumer group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RegularExpression",
+        rust_name: "regular_expression",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Regular expression used in subscriptions of the group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,28 +19,27 @@ static CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE: StructSchema = StructSchema {
     doc: "Topics to which a regular expression of a consumer group resolves.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics that match the expression.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int64,
-            doc: "Version of the cluster metadata against which the expression was resolved.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Timestamp",
-            rust_name: "timestamp",
-            ty: FieldType::Int64,
-            doc: "Time the expression was resolved, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics that match the expression.",
+    ),
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int64,
+        "Version of the cluster metadata against which the expression was resolved.",
+    ),
+    FieldSchema::new(
+        "Timestamp",
+        "timestamp",
+        FieldType::Int64,
+        "Time the expression was resolved, in ms since the epoch.",
+    ),
+];

@@ -19,15 +19,17 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: StructSchema = StructSchem
     doc: "Key of the record with the epoch of a consumer group's target assignment.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the consumer group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the consumer group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,15 +19,17 @@ static GROUP_METADATA_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a classic group's state.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "group",
-            rust_name: "group",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the classic group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &GROUP_METADATA_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static GROUP_METADATA_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "group",
+        rust_name: "group",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the classic group.",
+        ..FieldSchema::PLAIN
+    },
+];

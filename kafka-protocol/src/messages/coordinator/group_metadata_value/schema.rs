@@ -21,127 +21,122 @@ static GROUP_METADATA_VALUE: StructSchema = StructSchema {
     doc: "State and members of a classic group.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "protocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            doc: "Protocol type of the group, consumer for consumer groups.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "generation",
-            rust_name: "generation",
-            ty: FieldType::Int32,
-            doc: "Current generation of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "protocol",
-            rust_name: "protocol",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the selected protocol, for consumers the partition assignor; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "leader",
-            rust_name: "leader",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Member id of the group leader; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "currentStateTimestamp",
-            rust_name: "current_state_timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::since(2),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Time the group entered its current state, in ms since the epoch; -1 when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER_METADATA)),
-            doc: "Members of the group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &GROUP_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static GROUP_METADATA_VALUE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "protocolType",
+        "protocol_type",
+        FieldType::String,
+        "Protocol type of the group, consumer for consumer groups.",
+    ),
+    FieldSchema::new(
+        "generation",
+        "generation",
+        FieldType::Int32,
+        "Current generation of the group.",
+    ),
+    FieldSchema {
+        name: "protocol",
+        rust_name: "protocol",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the selected protocol, for consumers the partition assignor; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "leader",
+        rust_name: "leader",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Member id of the group leader; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "currentStateTimestamp",
+        rust_name: "current_state_timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::since(2),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Time the group entered its current state, in ms since the epoch; -1 when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&MEMBER_METADATA)),
+        "Members of the group.",
+    ),
+];
 
 static MEMBER_METADATA: StructSchema = StructSchema {
     name: "MemberMetadata",
     doc: "Element of GroupMetadataValue.members.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "memberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Identifier of the group member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "groupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "clientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "clientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "rebalanceTimeout",
-            rust_name: "rebalance_timeout",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Longest time in ms the member may take to rejoin; -1 when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "sessionTimeout",
-            rust_name: "session_timeout",
-            ty: FieldType::Int32,
-            doc: "Time in ms without a heartbeat after which the member is removed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "subscription",
-            rust_name: "subscription",
-            ty: FieldType::Bytes,
-            doc: "Metadata the member gave for the selected protocol.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "assignment",
-            rust_name: "assignment",
-            ty: FieldType::Bytes,
-            doc: "Assignment the group leader gave the member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_METADATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_METADATA_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "memberId",
+        "member_id",
+        FieldType::String,
+        "Identifier of the group member.",
+    ),
+    FieldSchema {
+        name: "groupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "clientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "clientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema {
+        name: "rebalanceTimeout",
+        rust_name: "rebalance_timeout",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Longest time in ms the member may take to rejoin; -1 when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "sessionTimeout",
+        "session_timeout",
+        FieldType::Int32,
+        "Time in ms without a heartbeat after which the member is removed.",
+    ),
+    FieldSchema::new(
+        "subscription",
+        "subscription",
+        FieldType::Bytes,
+        "Metadata the member gave for the selected protocol.",
+    ),
+    FieldSchema::new(
+        "assignment",
+        "assignment",
+        FieldType::Bytes,
+        "Assignment the group leader gave the member.",
+    ),
+];

@@ -19,31 +19,33 @@ static LEGACY_OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
     doc: "Oldest form of a committed offset record.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            versions: Versions::new(0, 0),
-            doc: "Committed offset, that of the next record to consume.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "metadata",
-            rust_name: "metadata",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Free text stored with the offset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "commitTimestamp",
-            rust_name: "commit_timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::new(0, 0),
-            doc: "Time of the commit, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEGACY_OFFSET_COMMIT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEGACY_OFFSET_COMMIT_VALUE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "offset",
+        rust_name: "offset",
+        ty: FieldType::Int64,
+        versions: Versions::new(0, 0),
+        doc: "Committed offset, that of the next record to consume.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "metadata",
+        rust_name: "metadata",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Free text stored with the offset.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "commitTimestamp",
+        rust_name: "commit_timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::new(0, 0),
+        doc: "Time of the commit, in ms since the epoch.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,31 +19,33 @@ static OFFSET_COMMIT_KEY: StructSchema = StructSchema {
     doc: "Key of a committed offset record.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "group",
-            rust_name: "group",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the group that committed the offset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 0),
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_KEY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "group",
+        rust_name: "group",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the group that committed the offset.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "partition",
+        rust_name: "partition",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 0),
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+];

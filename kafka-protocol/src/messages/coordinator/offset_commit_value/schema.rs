@@ -21,59 +21,58 @@ static OFFSET_COMMIT_VALUE: StructSchema = StructSchema {
     doc: "Offset a group has committed for a partition.",
     min_size: 18,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            doc: "Committed offset, that of the next record to consume.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "leaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "metadata",
-            rust_name: "metadata",
-            ty: FieldType::String,
-            doc: "Free text stored with the offset.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "commitTimestamp",
-            rust_name: "commit_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time of the commit, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "expireTimestamp",
-            rust_name: "expire_timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::new(1, 1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Time at which the offset expires, in ms since the epoch, version 1 only; -1 when the broker setting applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "topicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(4),
-            tagged_versions: Versions::since(4),
-            tag: Some(0),
-            ignorable: true,
-            doc: "UUID of the topic; all zero when it was not known at the commit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_VALUE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "offset",
+        "offset",
+        FieldType::Int64,
+        "Committed offset, that of the next record to consume.",
+    ),
+    FieldSchema {
+        name: "leaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "metadata",
+        "metadata",
+        FieldType::String,
+        "Free text stored with the offset.",
+    ),
+    FieldSchema::new(
+        "commitTimestamp",
+        "commit_timestamp",
+        FieldType::Int64,
+        "Time of the commit, in ms since the epoch.",
+    ),
+    FieldSchema {
+        name: "expireTimestamp",
+        rust_name: "expire_timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::new(1, 1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Time at which the offset expires, in ms since the epoch, version 1 only; -1 when the broker setting applies.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "topicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(4),
+        tagged_versions: Versions::since(4),
+        tag: Some(0),
+        ignorable: true,
+        doc: "UUID of the topic; all zero when it was not known at the commit.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,59 +19,57 @@ static SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchema 
     doc: "Current assignment of a share group member.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreviousMemberEpoch",
-            rust_name: "previous_member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch before the latest change, still accepted in a heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "State",
-            rust_name: "state",
-            ty: FieldType::Int8,
-            doc: "Reconciliation state of the member: 0 stable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignedPartitions",
-            rust_name: "assigned_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Partitions assigned to the member, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema::new(
+        "PreviousMemberEpoch",
+        "previous_member_epoch",
+        FieldType::Int32,
+        "Member epoch before the latest change, still accepted in a heartbeat.",
+    ),
+    FieldSchema::new(
+        "State",
+        "state",
+        FieldType::Int8,
+        "Reconciliation state of the member: 0 stable.",
+    ),
+    FieldSchema::new(
+        "AssignedPartitions",
+        "assigned_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Partitions assigned to the member, grouped by topic.",
+    ),
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ShareGroupCurrentMemberAssignmentValue.AssignedPartitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the assigned topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the assigned topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

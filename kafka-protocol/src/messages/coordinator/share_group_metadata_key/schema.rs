@@ -19,15 +19,17 @@ static SHARE_GROUP_METADATA_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a share group's epoch.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_METADATA_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_METADATA_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the share group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,21 +19,21 @@ static SHARE_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Epoch of a share group.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MetadataHash",
-            rust_name: "metadata_hash",
-            ty: FieldType::Int64,
-            doc: "Hash over the metadata of the subscribed topics, used to notice changes.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_METADATA_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
+    ),
+    FieldSchema::new(
+        "MetadataHash",
+        "metadata_hash",
+        FieldType::Int64,
+        "Hash over the metadata of the subscribed topics, used to notice changes.",
+    ),
+];

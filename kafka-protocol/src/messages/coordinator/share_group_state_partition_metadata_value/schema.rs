@@ -19,83 +19,71 @@ static SHARE_GROUP_STATE_PARTITION_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Partitions of a share group whose persisted state is being created, exists or is being deleted.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "InitializingTopics",
-            rust_name: "initializing_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS_INFO)),
-            doc: "Topics with partitions whose share state is being initialized.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InitializedTopics",
-            rust_name: "initialized_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS_INFO)),
-            doc: "Topics with partitions whose share state is initialized; only these can be assigned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeletingTopics",
-            rust_name: "deleting_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Topics whose share state is being deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_STATE_PARTITION_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_STATE_PARTITION_METADATA_VALUE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "InitializingTopics",
+        "initializing_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS_INFO)),
+        "Topics with partitions whose share state is being initialized.",
+    ),
+    FieldSchema::new(
+        "InitializedTopics",
+        "initialized_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS_INFO)),
+        "Topics with partitions whose share state is initialized; only these can be assigned.",
+    ),
+    FieldSchema::new(
+        "DeletingTopics",
+        "deleting_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Topics whose share state is being deleted.",
+    ),
+];
 
 static TOPIC_PARTITIONS_INFO: StructSchema = StructSchema {
     name: "TopicPartitionsInfo",
     doc: "Element of ShareGroupStatePartitionMetadataValue.InitializingTopics, ShareGroupStatePartitionMetadataValue.InitializedTopics.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions in this status.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_INFO_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("TopicId", "topic_id", FieldType::Uuid, "UUID of the topic."),
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions in this status.",
+    ),
+];
 
 static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of ShareGroupStatePartitionMetadataValue.DeletingTopics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic whose share state is being deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic whose share state is being deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_INFO_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic whose share state is being deleted.",
+    ),
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic whose share state is being deleted.",
+    ),
+];

@@ -19,23 +19,25 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a share group member's target assignment.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the share group member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the share group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the share group member.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,38 +19,39 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema {
     doc: "Target assignment of a share group member.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            doc: "Partitions the member is to have, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicPartitions",
+        "topic_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+        "Partitions the member is to have, grouped by topic.",
+    ),
+];
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ShareGroupTargetAssignmentMemberValue.TopicPartitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the assigned topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the assigned topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

@@ -19,24 +19,25 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: StructSchema = StructSchema
     doc: "Epoch of a share group's target assignment.",
     min_size: 5,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "AssignmentEpoch",
-            rust_name: "assignment_epoch",
-            ty: FieldType::Int32,
-            doc: "Group epoch for which the target assignment was computed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentTimestamp",
-            rust_name: "assignment_timestamp",
-            ty: FieldType::Int64,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            ignorable: true,
-            doc: "Wall-clock time the target assignment was computed, in ms since the epoch; 0 when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "AssignmentEpoch",
+        "assignment_epoch",
+        FieldType::Int32,
+        "Group epoch for which the target assignment was computed.",
+    ),
+    FieldSchema {
+        name: "AssignmentTimestamp",
+        rust_name: "assignment_timestamp",
+        ty: FieldType::Int64,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        ignorable: true,
+        doc: "Wall-clock time the target assignment was computed, in ms since the epoch; 0 when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,31 +19,33 @@ static SHARE_SNAPSHOT_KEY: StructSchema = StructSchema {
     doc: "Key of a complete state record of a share partition in __share_group_state.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::new(0, 0),
-            doc: "UUID of the topic of the share partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 0),
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_SNAPSHOT_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_SNAPSHOT_KEY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the share group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::new(0, 0),
+        doc: "UUID of the topic of the share partition.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Partition",
+        rust_name: "partition",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 0),
+        doc: "Index of the partition within the topic.",
+        ..FieldSchema::PLAIN
+    },
+];

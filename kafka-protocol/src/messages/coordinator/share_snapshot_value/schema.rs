@@ -21,104 +21,97 @@ static SHARE_SNAPSHOT_VALUE: StructSchema = StructSchema {
     doc: "Complete delivery state of a share partition at one moment.",
     min_size: 38,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "SnapshotEpoch",
-            rust_name: "snapshot_epoch",
-            ty: FieldType::Int32,
-            doc: "Number of this snapshot, raised with each new one for the share partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateEpoch",
-            rust_name: "state_epoch",
-            ty: FieldType::Int32,
-            doc: "State epoch in force when the snapshot is taken.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the share-partition leader that wrote the state.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "Share-partition start offset, below which everything is finished; -1 when not yet set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCompleteCount",
-            rust_name: "delivery_complete_count",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Int(-1),
-            doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CreateTimestamp",
-            rust_name: "create_timestamp",
-            ty: FieldType::Int64,
-            doc: "Creation time of the share state, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WriteTimestamp",
-            rust_name: "write_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time of the latest write of the state as a snapshot, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateBatches",
-            rust_name: "state_batches",
-            ty: FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
-            doc: "Delivery state of all offsets from StartOffset on that have one.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_SNAPSHOT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_SNAPSHOT_VALUE_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "SnapshotEpoch",
+        "snapshot_epoch",
+        FieldType::Int32,
+        "Number of this snapshot, raised with each new one for the share partition.",
+    ),
+    FieldSchema::new(
+        "StateEpoch",
+        "state_epoch",
+        FieldType::Int32,
+        "State epoch in force when the snapshot is taken.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the share-partition leader that wrote the state.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "Share-partition start offset, below which everything is finished; -1 when not yet set.",
+    ),
+    FieldSchema {
+        name: "DeliveryCompleteCount",
+        rust_name: "delivery_complete_count",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Int(-1),
+        doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CreateTimestamp",
+        "create_timestamp",
+        FieldType::Int64,
+        "Creation time of the share state, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "WriteTimestamp",
+        "write_timestamp",
+        FieldType::Int64,
+        "Time of the latest write of the state as a snapshot, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "StateBatches",
+        "state_batches",
+        FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
+        "Delivery state of all offsets from StartOffset on that have one.",
+    ),
+];
 
 static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of ShareSnapshotValue.StateBatches.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryState",
-            rust_name: "delivery_state",
-            ty: FieldType::Int8,
-            doc: "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCount",
-            rust_name: "delivery_count",
-            ty: FieldType::Int16,
-            doc: "Number of times the records of the range have been delivered.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STATE_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STATE_BATCH_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "DeliveryState",
+        "delivery_state",
+        FieldType::Int8,
+        "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
+    ),
+    FieldSchema::new(
+        "DeliveryCount",
+        "delivery_count",
+        FieldType::Int16,
+        "Number of times the records of the range have been delivered.",
+    ),
+];

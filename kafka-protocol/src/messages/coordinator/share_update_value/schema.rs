@@ -21,83 +21,79 @@ static SHARE_UPDATE_VALUE: StructSchema = StructSchema {
     doc: "Change of a share partition's delivery state since its last snapshot.",
     min_size: 18,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "SnapshotEpoch",
-            rust_name: "snapshot_epoch",
-            ty: FieldType::Int32,
-            doc: "Number of the snapshot to which this change applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the share-partition leader that wrote the change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "New share-partition start offset; -1 when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCompleteCount",
-            rust_name: "delivery_complete_count",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Int(-1),
-            doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateBatches",
-            rust_name: "state_batches",
-            ty: FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
-            doc: "Ranges of offsets whose delivery state has changed.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_UPDATE_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_UPDATE_VALUE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "SnapshotEpoch",
+        "snapshot_epoch",
+        FieldType::Int32,
+        "Number of the snapshot to which this change applies.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the share-partition leader that wrote the change.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "New share-partition start offset; -1 when unchanged.",
+    ),
+    FieldSchema {
+        name: "DeliveryCompleteCount",
+        rust_name: "delivery_complete_count",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Int(-1),
+        doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "StateBatches",
+        "state_batches",
+        FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
+        "Ranges of offsets whose delivery state has changed.",
+    ),
+];
 
 static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of ShareUpdateValue.StateBatches.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryState",
-            rust_name: "delivery_state",
-            ty: FieldType::Int8,
-            doc: "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCount",
-            rust_name: "delivery_count",
-            ty: FieldType::Int16,
-            doc: "Number of times the records of the range have been delivered.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STATE_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STATE_BATCH_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "DeliveryState",
+        "delivery_state",
+        FieldType::Int8,
+        "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
+    ),
+    FieldSchema::new(
+        "DeliveryCount",
+        "delivery_count",
+        FieldType::Int16,
+        "Number of times the records of the range have been delivered.",
+    ),
+];

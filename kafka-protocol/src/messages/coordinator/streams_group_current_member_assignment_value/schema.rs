@@ -19,104 +19,97 @@ static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: StructSchema = StructSchem
     doc: "Current tasks and reconciliation state of a streams group member.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreviousMemberEpoch",
-            rust_name: "previous_member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch before the latest change; tells a repeated heartbeat from a stale one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "State",
-            rust_name: "state",
-            ty: FieldType::Int8,
-            doc: "Reconciliation state: 0 stable, 1 has tasks to revoke, 2 waits for tasks others still hold.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActiveTasks",
-            rust_name: "active_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Active tasks assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasks",
-            rust_name: "standby_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Standby tasks assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasks",
-            rust_name: "warmup_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Warm-up tasks assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActiveTasksPendingRevocation",
-            rust_name: "active_tasks_pending_revocation",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Active tasks the member still has to revoke.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasksPendingRevocation",
-            rust_name: "standby_tasks_pending_revocation",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Standby tasks the member still has to revoke.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasksPendingRevocation",
-            rust_name: "warmup_tasks_pending_revocation",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Warm-up tasks the member still has to revoke.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema::new(
+        "PreviousMemberEpoch",
+        "previous_member_epoch",
+        FieldType::Int32,
+        "Member epoch before the latest change; tells a repeated heartbeat from a stale one.",
+    ),
+    FieldSchema::new(
+        "State",
+        "state",
+        FieldType::Int8,
+        "Reconciliation state: 0 stable, 1 has tasks to revoke, 2 waits for tasks others still hold.",
+    ),
+    FieldSchema::new(
+        "ActiveTasks",
+        "active_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Active tasks assigned to the member.",
+    ),
+    FieldSchema::new(
+        "StandbyTasks",
+        "standby_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Standby tasks assigned to the member.",
+    ),
+    FieldSchema::new(
+        "WarmupTasks",
+        "warmup_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Warm-up tasks assigned to the member.",
+    ),
+    FieldSchema::new(
+        "ActiveTasksPendingRevocation",
+        "active_tasks_pending_revocation",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Active tasks the member still has to revoke.",
+    ),
+    FieldSchema::new(
+        "StandbyTasksPendingRevocation",
+        "standby_tasks_pending_revocation",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Standby tasks the member still has to revoke.",
+    ),
+    FieldSchema::new(
+        "WarmupTasksPendingRevocation",
+        "warmup_tasks_pending_revocation",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Warm-up tasks the member still has to revoke.",
+    ),
+];
 
 static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupCurrentMemberAssignmentValue.ActiveTasks, StreamsGroupCurrentMemberAssignmentValue.StandbyTasks, StreamsGroupCurrentMemberAssignmentValue.WarmupTasks, StreamsGroupCurrentMemberAssignmentValue.ActiveTasksPendingRevocation, StreamsGroupCurrentMemberAssignmentValue.StandbyTasksPendingRevocation, StreamsGroupCurrentMemberAssignmentValue.WarmupTasksPendingRevocation.",
     min_size: 3,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentEpochs",
-            rust_name: "assignment_epochs",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Epoch at which each task was assigned, in the order of Partitions; null when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_IDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_IDS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
+    ),
+    FieldSchema {
+        name: "AssignmentEpochs",
+        rust_name: "assignment_epochs",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Epoch at which each task was assigned, in the order of Partitions; null when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,123 +21,110 @@ static STREAMS_GROUP_MEMBER_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Metadata of a streams group member.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Rack of the member; null when it gave none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RebalanceTimeoutMs",
-            rust_name: "rebalance_timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Longest time in ms the member may take to revoke tasks; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyEpoch",
-            rust_name: "topology_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the streams topology the member runs.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProcessId",
-            rust_name: "process_id",
-            ty: FieldType::String,
-            doc: "Identifier of the Kafka Streams process; members of one process share it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UserEndpoint",
-            rust_name: "user_endpoint",
-            ty: FieldType::Struct(&ENDPOINT),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Address for interactive queries; null when the member offers none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientTags",
-            rust_name: "client_tags",
-            ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
-            doc: "Tags of the member, used for rack-aware placement of standby tasks.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_MEMBER_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_MEMBER_METADATA_VALUE_FIELDS: [FieldSchema; 9] = [
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Rack of the member; null when it gave none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema {
+        name: "RebalanceTimeoutMs",
+        rust_name: "rebalance_timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Longest time in ms the member may take to revoke tasks; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TopologyEpoch",
+        "topology_epoch",
+        FieldType::Int32,
+        "Epoch of the streams topology the member runs.",
+    ),
+    FieldSchema::new(
+        "ProcessId",
+        "process_id",
+        FieldType::String,
+        "Identifier of the Kafka Streams process; members of one process share it.",
+    ),
+    FieldSchema {
+        name: "UserEndpoint",
+        rust_name: "user_endpoint",
+        ty: FieldType::Struct(&ENDPOINT),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Address for interactive queries; null when the member offers none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientTags",
+        "client_tags",
+        FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
+        "Tags of the member, used for rack-aware placement of standby tasks.",
+    ),
+];
 
 static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of StreamsGroupMemberMetadataValue.UserEndpoint.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name the application configured for interactive queries.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port the application configured for interactive queries.",
+    ),
+];
 
 static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of StreamsGroupMemberMetadataValue.ClientTags.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the client tag.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            doc: "Value of the client tag.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEY_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEY_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Key", "key", FieldType::String, "Name of the client tag."),
+    FieldSchema::new("Value", "value", FieldType::String, "Value of the client tag."),
+];

@@ -21,85 +21,85 @@ static STREAMS_GROUP_METADATA_VALUE: StructSchema = StructSchema {
     doc: "Epoch and topology status of a streams group.",
     min_size: 13,
     known_tags: 4,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the group, raised when membership, topology or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MetadataHash",
-            rust_name: "metadata_hash",
-            ty: FieldType::Int64,
-            doc: "Hash over the metadata of the topics in use, used to notice changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ValidatedTopologyEpoch",
-            rust_name: "validated_topology_epoch",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Int(-1),
-            doc: "Epoch of the topology that was last validated against the topics; -1 when none was.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastAssignmentConfigs",
-            rust_name: "last_assignment_configs",
-            ty: FieldType::Array(&FieldType::Struct(&LAST_ASSIGNMENT_CONFIG)),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(1),
-            doc: "Assignment configurations used for the latest assignment; null when not recorded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StoredDescriptionTopologyEpoch",
-            rust_name: "stored_description_topology_epoch",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(2),
-            default: DefaultValue::Int(-1),
-            doc: "Topology epoch whose processing graph is stored; -1 when none is, -2 when an interrupted store left it uncertain.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FailedDescriptionTopologyEpoch",
-            rust_name: "failed_description_topology_epoch",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(3),
-            default: DefaultValue::Int(-1),
-            doc: "Topology epoch whose processing graph could not be stored; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_METADATA_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_METADATA_VALUE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the group, raised when membership, topology or topic metadata change.",
+    ),
+    FieldSchema::new(
+        "MetadataHash",
+        "metadata_hash",
+        FieldType::Int64,
+        "Hash over the metadata of the topics in use, used to notice changes.",
+    ),
+    FieldSchema {
+        name: "ValidatedTopologyEpoch",
+        rust_name: "validated_topology_epoch",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Int(-1),
+        doc: "Epoch of the topology that was last validated against the topics; -1 when none was.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastAssignmentConfigs",
+        rust_name: "last_assignment_configs",
+        ty: FieldType::Array(&FieldType::Struct(&LAST_ASSIGNMENT_CONFIG)),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(1),
+        doc: "Assignment configurations used for the latest assignment; null when not recorded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "StoredDescriptionTopologyEpoch",
+        rust_name: "stored_description_topology_epoch",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(2),
+        default: DefaultValue::Int(-1),
+        doc: "Topology epoch whose processing graph is stored; -1 when none is, -2 when an interrupted store left it uncertain.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "FailedDescriptionTopologyEpoch",
+        rust_name: "failed_description_topology_epoch",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(3),
+        default: DefaultValue::Int(-1),
+        doc: "Topology epoch whose processing graph could not be stored; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LAST_ASSIGNMENT_CONFIG: StructSchema = StructSchema {
     name: "LastAssignmentConfig",
     doc: "Element of StreamsGroupMetadataValue.LastAssignmentConfigs.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the assignment configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            doc: "Value of the assignment configuration.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LAST_ASSIGNMENT_CONFIG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LAST_ASSIGNMENT_CONFIG_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the assignment configuration.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::String,
+        "Value of the assignment configuration.",
+    ),
+];

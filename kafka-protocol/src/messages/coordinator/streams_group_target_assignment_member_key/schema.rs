@@ -19,23 +19,25 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a streams group member's target tasks.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the streams group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Identifier of the group member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the streams group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Identifier of the group member.",
+        ..FieldSchema::PLAIN
+    },
+];

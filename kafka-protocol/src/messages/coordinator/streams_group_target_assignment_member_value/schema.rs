@@ -19,52 +19,51 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: StructSchema = StructSchema
     doc: "Target tasks of a streams group member.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ActiveTasks",
-            rust_name: "active_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Active tasks the member is to reach.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasks",
-            rust_name: "standby_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Standby tasks the member is to reach.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasks",
-            rust_name: "warmup_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Warm-up tasks the member is to reach.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ActiveTasks",
+        "active_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Active tasks the member is to reach.",
+    ),
+    FieldSchema::new(
+        "StandbyTasks",
+        "standby_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Standby tasks the member is to reach.",
+    ),
+    FieldSchema::new(
+        "WarmupTasks",
+        "warmup_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Warm-up tasks the member is to reach.",
+    ),
+];
 
 static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupTargetAssignmentMemberValue.ActiveTasks, StreamsGroupTargetAssignmentMemberValue.StandbyTasks, StreamsGroupTargetAssignmentMemberValue.WarmupTasks.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_IDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_IDS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
+    ),
+];

@@ -19,15 +19,17 @@ static STREAMS_GROUP_TOPOLOGY_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a streams group's topology.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Id of the streams group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_TOPOLOGY_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_TOPOLOGY_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Id of the streams group.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,173 +19,160 @@ static STREAMS_GROUP_TOPOLOGY_VALUE: StructSchema = StructSchema {
     doc: "Topology of a streams group.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the topology, raised when the topology changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Subtopologies",
-            rust_name: "subtopologies",
-            ty: FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
-            doc: "Subtopologies of the application.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_TOPOLOGY_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_TOPOLOGY_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the topology, raised when the topology changes.",
+    ),
+    FieldSchema::new(
+        "Subtopologies",
+        "subtopologies",
+        FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
+        "Subtopologies of the application.",
+    ),
+];
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of StreamsGroupTopologyValue.Subtopologies.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the input topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopicRegex",
-            rust_name: "source_topic_regex",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Regular expressions of the input topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateChangelogTopics",
-            rust_name: "state_changelog_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Changelog topics of the subtopology's state stores.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSinkTopics",
-            rust_name: "repartition_sink_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the repartition topics the subtopology writes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSourceTopics",
-            rust_name: "repartition_source_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Repartition topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CopartitionGroups",
-            rust_name: "copartition_groups",
-            ty: FieldType::Array(&FieldType::Struct(&COPARTITION_GROUP)),
-            doc: "Sets of topics that need the same number of partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SUBTOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SUBTOPOLOGY_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the input topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "SourceTopicRegex",
+        "source_topic_regex",
+        FieldType::Array(&FieldType::String),
+        "Regular expressions of the input topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "StateChangelogTopics",
+        "state_changelog_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Changelog topics of the subtopology's state stores.",
+    ),
+    FieldSchema::new(
+        "RepartitionSinkTopics",
+        "repartition_sink_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the repartition topics the subtopology writes.",
+    ),
+    FieldSchema::new(
+        "RepartitionSourceTopics",
+        "repartition_source_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Repartition topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "CopartitionGroups",
+        "copartition_groups",
+        FieldType::Array(&FieldType::Struct(&COPARTITION_GROUP)),
+        "Sets of topics that need the same number of partitions.",
+    ),
+];
 
 static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the internal topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Int32,
-            doc: "Number of partitions the topic needs; 0 when it is to be derived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicationFactor",
-            rust_name: "replication_factor",
-            ty: FieldType::Int16,
-            doc: "Replication factor the topic needs; 0 when the default applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicConfigs",
-            rust_name: "topic_configs",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_CONFIG)),
-            doc: "Topic configurations that differ from the defaults.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_INFO_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the internal topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Int32,
+        "Number of partitions the topic needs; 0 when it is to be derived.",
+    ),
+    FieldSchema::new(
+        "ReplicationFactor",
+        "replication_factor",
+        FieldType::Int16,
+        "Replication factor the topic needs; 0 when the default applies.",
+    ),
+    FieldSchema::new(
+        "TopicConfigs",
+        "topic_configs",
+        FieldType::Array(&FieldType::Struct(&TOPIC_CONFIG)),
+        "Topic configurations that differ from the defaults.",
+    ),
+];
 
 static TOPIC_CONFIG: StructSchema = StructSchema {
     name: "TopicConfig",
     doc: "Element of TopicInfo.TopicConfigs.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "value",
-            rust_name: "value",
-            ty: FieldType::String,
-            doc: "Value of the topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_CONFIG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_CONFIG_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "key",
+        "key",
+        FieldType::String,
+        "Name of the topic configuration.",
+    ),
+    FieldSchema::new(
+        "value",
+        "value",
+        FieldType::String,
+        "Value of the topic configuration.",
+    ),
+];
 
 static COPARTITION_GROUP: StructSchema = StructSchema {
     name: "CopartitionGroup",
     doc: "Element of Subtopology.CopartitionGroups.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in SourceTopics of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopicRegex",
-            rust_name: "source_topic_regex",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in SourceTopicRegex of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSourceTopics",
-            rust_name: "repartition_source_topics",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in RepartitionSourceTopics of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COPARTITION_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COPARTITION_GROUP_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in SourceTopics of the subtopology, from 0.",
+    ),
+    FieldSchema::new(
+        "SourceTopicRegex",
+        "source_topic_regex",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in SourceTopicRegex of the subtopology, from 0.",
+    ),
+    FieldSchema::new(
+        "RepartitionSourceTopics",
+        "repartition_source_topics",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in RepartitionSourceTopics of the subtopology, from 0.",
+    ),
+];

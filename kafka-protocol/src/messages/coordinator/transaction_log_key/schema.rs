@@ -19,15 +19,17 @@ static TRANSACTION_LOG_KEY: StructSchema = StructSchema {
     doc: "Key of the record with a transaction's state.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 0),
-            doc: "Transactional id the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TRANSACTION_LOG_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TRANSACTION_LOG_KEY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "TransactionalId",
+        rust_name: "transactional_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 0),
+        doc: "Transactional id the state belongs to.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,124 +21,115 @@ static TRANSACTION_LOG_VALUE: StructSchema = StructSchema {
     doc: "State of a transactional id and its current transaction.",
     min_size: 33,
     known_tags: 4,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id in use for the transactional id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreviousProducerId",
-            rust_name: "previous_producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            default: DefaultValue::Int(-1),
-            doc: "Producer id used before the current one; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NextProducerId",
-            rust_name: "next_producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(1),
-            default: DefaultValue::Int(-1),
-            doc: "Producer id to be used after the current transaction; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Current epoch of ProducerId.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NextProducerEpoch",
-            rust_name: "next_producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(3),
-            default: DefaultValue::Int(-1),
-            doc: "Epoch to be used with NextProducerId; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionTimeoutMs",
-            rust_name: "transaction_timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms after which the coordinator may abort an open transaction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionStatus",
-            rust_name: "transaction_status",
-            ty: FieldType::Int8,
-            doc: "0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 committed, 5 aborted, 6 dead, 7 prepare epoch fence.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionPartitions",
-            rust_name: "transaction_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITIONS_SCHEMA)),
-            nullable_versions: Versions::since(0),
-            doc: "Partitions in the current transaction, grouped by topic; null when there are none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionLastUpdateTimestampMs",
-            rust_name: "transaction_last_update_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time of the latest state change, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionStartTimestampMs",
-            rust_name: "transaction_start_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time the transaction started, in ms since the epoch; -1 when none has.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientTransactionVersion",
-            rust_name: "client_transaction_version",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(2),
-            doc: "Level of the transaction protocol the client uses: 0 legacy, 1 flexible records, 2 epoch raised per transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TRANSACTION_LOG_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TRANSACTION_LOG_VALUE_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id in use for the transactional id.",
+    ),
+    FieldSchema {
+        name: "PreviousProducerId",
+        rust_name: "previous_producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        default: DefaultValue::Int(-1),
+        doc: "Producer id used before the current one; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NextProducerId",
+        rust_name: "next_producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(1),
+        default: DefaultValue::Int(-1),
+        doc: "Producer id to be used after the current transaction; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Current epoch of ProducerId.",
+    ),
+    FieldSchema {
+        name: "NextProducerEpoch",
+        rust_name: "next_producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(3),
+        default: DefaultValue::Int(-1),
+        doc: "Epoch to be used with NextProducerId; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TransactionTimeoutMs",
+        "transaction_timeout_ms",
+        FieldType::Int32,
+        "Time in ms after which the coordinator may abort an open transaction.",
+    ),
+    FieldSchema::new(
+        "TransactionStatus",
+        "transaction_status",
+        FieldType::Int8,
+        "0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 committed, 5 aborted, 6 dead, 7 prepare epoch fence.",
+    ),
+    FieldSchema {
+        name: "TransactionPartitions",
+        rust_name: "transaction_partitions",
+        ty: FieldType::Array(&FieldType::Struct(&PARTITIONS_SCHEMA)),
+        nullable_versions: Versions::since(0),
+        doc: "Partitions in the current transaction, grouped by topic; null when there are none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TransactionLastUpdateTimestampMs",
+        "transaction_last_update_timestamp_ms",
+        FieldType::Int64,
+        "Time of the latest state change, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "TransactionStartTimestampMs",
+        "transaction_start_timestamp_ms",
+        FieldType::Int64,
+        "Time the transaction started, in ms since the epoch; -1 when none has.",
+    ),
+    FieldSchema {
+        name: "ClientTransactionVersion",
+        rust_name: "client_transaction_version",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(2),
+        doc: "Level of the transaction protocol the client uses: 0 legacy, 1 flexible records, 2 epoch raised per transaction.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static PARTITIONS_SCHEMA: StructSchema = StructSchema {
     name: "PartitionsSchema",
     doc: "Element of TransactionLogValue.TransactionPartitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIds",
-            rust_name: "partition_ids",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions in the transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITIONS_SCHEMA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITIONS_SCHEMA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "PartitionIds",
+        "partition_ids",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions in the transaction.",
+    ),
+];

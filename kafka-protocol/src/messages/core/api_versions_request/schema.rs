@@ -21,46 +21,48 @@ static API_VERSIONS_REQUEST: StructSchema = StructSchema {
     doc: "Asks which APIs, API versions and features the node supports.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClientSoftwareName",
-            rust_name: "client_software_name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Name of the client library, of letters, digits, dots and dashes, for broker metrics.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientSoftwareVersion",
-            rust_name: "client_software_version",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Version of the client library, of letters, digits, dots and dashes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Cluster id the client expects at this address; null when it has no expectation.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Node id the client expects at this address; -1 when it has no expectation.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &API_VERSIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static API_VERSIONS_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "ClientSoftwareName",
+        rust_name: "client_software_name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Name of the client library, of letters, digits, dots and dashes, for broker metrics.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ClientSoftwareVersion",
+        rust_name: "client_software_version",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Version of the client library, of letters, digits, dots and dashes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Cluster id the client expects at this address; null when it has no expectation.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Node id the client expects at this address; -1 when it has no expectation.",
+        ..FieldSchema::PLAIN
+    },
+];

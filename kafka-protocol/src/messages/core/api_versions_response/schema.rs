@@ -21,177 +21,181 @@ static API_VERSIONS_RESPONSE: StructSchema = StructSchema {
     doc: "Lists the APIs, API versions and features the node supports.",
     min_size: 6,
     known_tags: 4,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ApiKeys",
-            rust_name: "api_keys",
-            ty: FieldType::Array(&FieldType::Struct(&API_VERSION)),
-            doc: "APIs the node accepts on this listener with their version ranges.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SupportedFeatures",
-            rust_name: "supported_features",
-            ty: FieldType::Array(&FieldType::Struct(&SUPPORTED_FEATURE_KEY)),
-            versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(0),
-            ignorable: true,
-            doc: "Features the node can run with their level ranges.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FinalizedFeaturesEpoch",
-            rust_name: "finalized_features_epoch",
-            ty: FieldType::Int64,
-            versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Epoch of the finalized feature list, growing with every change; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FinalizedFeatures",
-            rust_name: "finalized_features",
-            ty: FieldType::Array(&FieldType::Struct(&FINALIZED_FEATURE_KEY)),
-            versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(2),
-            ignorable: true,
-            doc: "Features in force for the whole cluster, to be ignored while FinalizedFeaturesEpoch is -1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ZkMigrationReady",
-            rust_name: "zk_migration_ready",
-            ty: FieldType::Bool,
-            versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(3),
-            ignorable: true,
-            doc: "true when the controller was ready for a migration from ZooKeeper; false in pure KRaft releases.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &API_VERSIONS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static API_VERSIONS_RESPONSE_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "ApiKeys",
+        "api_keys",
+        FieldType::Array(&FieldType::Struct(&API_VERSION)),
+        "APIs the node accepts on this listener with their version ranges.",
+    ),
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SupportedFeatures",
+        rust_name: "supported_features",
+        ty: FieldType::Array(&FieldType::Struct(&SUPPORTED_FEATURE_KEY)),
+        versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(0),
+        ignorable: true,
+        doc: "Features the node can run with their level ranges.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "FinalizedFeaturesEpoch",
+        rust_name: "finalized_features_epoch",
+        ty: FieldType::Int64,
+        versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Epoch of the finalized feature list, growing with every change; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "FinalizedFeatures",
+        rust_name: "finalized_features",
+        ty: FieldType::Array(&FieldType::Struct(&FINALIZED_FEATURE_KEY)),
+        versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(2),
+        ignorable: true,
+        doc: "Features in force for the whole cluster, to be ignored while FinalizedFeaturesEpoch is -1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ZkMigrationReady",
+        rust_name: "zk_migration_ready",
+        ty: FieldType::Bool,
+        versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(3),
+        ignorable: true,
+        doc: "true when the controller was ready for a migration from ZooKeeper; false in pure KRaft releases.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static API_VERSION: StructSchema = StructSchema {
     name: "ApiVersion",
     doc: "Element of ApiVersionsResponse.ApiKeys.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ApiKey",
-            rust_name: "api_key",
-            ty: FieldType::Int16,
-            map_key: true,
-            doc: "Numeric key of the API.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinVersion",
-            rust_name: "min_version",
-            ty: FieldType::Int16,
-            doc: "Lowest supported version of the API, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxVersion",
-            rust_name: "max_version",
-            ty: FieldType::Int16,
-            doc: "Highest supported version of the API, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &API_VERSION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static API_VERSION_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ApiKey",
+        rust_name: "api_key",
+        ty: FieldType::Int16,
+        map_key: true,
+        doc: "Numeric key of the API.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MinVersion",
+        "min_version",
+        FieldType::Int16,
+        "Lowest supported version of the API, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxVersion",
+        "max_version",
+        FieldType::Int16,
+        "Highest supported version of the API, inclusive.",
+    ),
+];
 
 static SUPPORTED_FEATURE_KEY: StructSchema = StructSchema {
     name: "SupportedFeatureKey",
     doc: "Element of ApiVersionsResponse.SupportedFeatures.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            map_key: true,
-            doc: "Name of the supported feature.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinVersion",
-            rust_name: "min_version",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            doc: "Lowest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxVersion",
-            rust_name: "max_version",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            doc: "Highest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SUPPORTED_FEATURE_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SUPPORTED_FEATURE_KEY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        map_key: true,
+        doc: "Name of the supported feature.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MinVersion",
+        rust_name: "min_version",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        doc: "Lowest feature level the node supports, inclusive.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MaxVersion",
+        rust_name: "max_version",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        doc: "Highest feature level the node supports, inclusive.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FINALIZED_FEATURE_KEY: StructSchema = StructSchema {
     name: "FinalizedFeatureKey",
     doc: "Element of ApiVersionsResponse.FinalizedFeatures.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            map_key: true,
-            doc: "Name of the finalized feature.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxVersionLevel",
-            rust_name: "max_version_level",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            doc: "Highest finalized level of the feature, the one in use.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinVersionLevel",
-            rust_name: "min_version_level",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            doc: "Lowest finalized level of the feature.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FINALIZED_FEATURE_KEY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FINALIZED_FEATURE_KEY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        map_key: true,
+        doc: "Name of the finalized feature.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MaxVersionLevel",
+        rust_name: "max_version_level",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        doc: "Highest finalized level of the feature, the one in use.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MinVersionLevel",
+        rust_name: "min_version_level",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        doc: "Lowest finalized level of the feature.",
+        ..FieldSchema::PLAIN
+    },
+];

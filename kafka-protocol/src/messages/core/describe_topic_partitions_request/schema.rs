@@ -21,72 +21,69 @@ static DESCRIBE_TOPIC_PARTITIONS_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the description of topics and their partitions, page by page.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
-            doc: "Topics to describe; empty describes all topics.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResponsePartitionLimit",
-            rust_name: "response_partition_limit",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(2000),
-            doc: "Largest number of partitions to return in one response.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Cursor",
-            rust_name: "cursor",
-            ty: FieldType::Struct(&CURSOR),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Position at which to start; null starts at the beginning.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TOPIC_PARTITIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TOPIC_PARTITIONS_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
+        "Topics to describe; empty describes all topics.",
+    ),
+    FieldSchema {
+        name: "ResponsePartitionLimit",
+        rust_name: "response_partition_limit",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(2000),
+        doc: "Largest number of partitions to return in one response.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Cursor",
+        rust_name: "cursor",
+        ty: FieldType::Struct(&CURSOR),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Position at which to start; null starts at the beginning.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_REQUEST: StructSchema = StructSchema {
     name: "TopicRequest",
     doc: "Element of DescribeTopicPartitionsRequest.Topics.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic to describe.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic to describe."),
+];
 
 static CURSOR: StructSchema = StructSchema {
     name: "Cursor",
     doc: "Value of DescribeTopicPartitionsRequest.Cursor.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic at which to start.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition at which to start, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CURSOR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CURSOR_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic at which to start.",
+    ),
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition at which to start, inclusive.",
+    ),
+];

@@ -21,196 +21,192 @@ static DESCRIBE_TOPIC_PARTITIONS_RESPONSE: StructSchema = StructSchema {
     doc: "Describes topics and their partitions, one page at a time.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC),
-            ),
-            doc: "Topics on this page.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NextCursor",
-            rust_name: "next_cursor",
-            ty: FieldType::Struct(&CURSOR),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Cursor for the next request; null when everything has been returned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TOPIC_PARTITIONS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC)),
+        "Topics on this page.",
+    ),
+    FieldSchema {
+        name: "NextCursor",
+        rust_name: "next_cursor",
+        ty: FieldType::Struct(&CURSOR),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Cursor for the next request; null when everything has been returned.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "DescribeTopicPartitionsResponseTopic",
     doc: "Element of DescribeTopicPartitionsResponse.Topics.",
     min_size: 26,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this topic; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            map_key: true,
-            doc: "Name of the topic; null when it is not known.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            ignorable: true,
-            doc: "UUID of the topic; all zero when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsInternal",
-            rust_name: "is_internal",
-            ty: FieldType::Bool,
-            ignorable: true,
-            doc: "true for a topic Kafka itself maintains, such as __consumer_offsets.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION),
-            ),
-            doc: "Partitions of the topic on this page.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicAuthorizedOperations",
-            rust_name: "topic_authorized_operations",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the topic, bit n for ACL operation code n; -2147483648 when not returned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_TOPIC_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this topic; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        map_key: true,
+        doc: "Name of the topic; null when it is not known.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        ignorable: true,
+        doc: "UUID of the topic; all zero when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsInternal",
+        rust_name: "is_internal",
+        ty: FieldType::Bool,
+        ignorable: true,
+        doc: "true for a topic Kafka itself maintains, such as __consumer_offsets.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION),
+        ),
+        "Partitions of the topic on this page.",
+    ),
+    FieldSchema {
+        name: "TopicAuthorizedOperations",
+        rust_name: "topic_authorized_operations",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the topic, bit n for ACL operation code n; -2147483648 when not returned.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "DescribeTopicPartitionsResponsePartition",
     doc: "Element of DescribeTopicPartitionsResponseTopic.Partitions.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the partition leader; -1 when there is none or it is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the partition; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaNodes",
-            rust_name: "replica_nodes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of all replicas, in assignment order with the preferred leader first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsrNodes",
-            rust_name: "isr_nodes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the in-sync replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EligibleLeaderReplicas",
-            rust_name: "eligible_leader_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Brokers outside the ISR that hold all committed data and may be elected leader cleanly; null when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastKnownElr",
-            rust_name: "last_known_elr",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Last known members of the eligible-leader set that lost their place in it; null when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OfflineReplicas",
-            rust_name: "offline_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            ignorable: true,
-            doc: "Broker ids of the replicas that are currently offline.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TOPIC_PARTITIONS_RESPONSE_PARTITION_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the partition leader; -1 when there is none or it is unknown.",
+    ),
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the partition; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ReplicaNodes",
+        "replica_nodes",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of all replicas, in assignment order with the preferred leader first.",
+    ),
+    FieldSchema::new(
+        "IsrNodes",
+        "isr_nodes",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the in-sync replicas.",
+    ),
+    FieldSchema {
+        name: "EligibleLeaderReplicas",
+        rust_name: "eligible_leader_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Brokers outside the ISR that hold all committed data and may be elected leader cleanly; null when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastKnownElr",
+        rust_name: "last_known_elr",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Last known members of the eligible-leader set that lost their place in it; null when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OfflineReplicas",
+        rust_name: "offline_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        ignorable: true,
+        doc: "Broker ids of the replicas that are currently offline.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CURSOR: StructSchema = StructSchema {
     name: "Cursor",
     doc: "Value of DescribeTopicPartitionsResponse.NextCursor.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic at which the next page starts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition at which the next page starts, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CURSOR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CURSOR_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic at which the next page starts.",
+    ),
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition at which the next page starts, inclusive.",
+    ),
+];

@@ -21,297 +21,300 @@ static FETCH_REQUEST: StructSchema = StructSchema {
     doc: "Reads records from partitions, for a consumer or a follower replica.",
     min_size: 21,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            versions: Versions::since(12),
-            nullable_versions: Versions::since(12),
-            tagged_versions: Versions::since(12),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Cluster id a KRaft replica expects; null for consumers and when no check is wanted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 14),
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the fetching follower, up to version 14; -1 for a consumer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaState",
-            rust_name: "replica_state",
-            ty: FieldType::Struct(&REPLICA_STATE),
-            versions: Versions::since(15),
-            tagged_versions: Versions::since(15),
-            tag: Some(1),
-            doc: "Identity of the fetching replica, from version 15.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxWaitMs",
-            rust_name: "max_wait_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms the broker waits for MinBytes of data.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinBytes",
-            rust_name: "min_bytes",
-            ty: FieldType::Int32,
-            doc: "Bytes of records to collect before answering, unless MaxWaitMs passes first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxBytes",
-            rust_name: "max_bytes",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(2147483647),
-            ignorable: true,
-            doc: "Upper limit for record bytes in the response; a first, larger record batch is still returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsolationLevel",
-            rust_name: "isolation_level",
-            ty: FieldType::Int8,
-            versions: Versions::since(4),
-            ignorable: true,
-            doc: "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SessionId",
-            rust_name: "session_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(7),
-            ignorable: true,
-            doc: "Id of the fetch session; 0 when there is none yet.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SessionEpoch",
-            rust_name: "session_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(7),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Fetch-session epoch: 0 asks for a new session, -1 ends it or fetches without one, else the next epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&FETCH_TOPIC)),
-            doc: "Topics to fetch; in an incremental session only those added or changed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ForgottenTopicsData",
-            rust_name: "forgotten_topics_data",
-            ty: FieldType::Array(&FieldType::Struct(&FORGOTTEN_TOPIC)),
-            versions: Versions::since(7),
-            doc: "Partitions to drop from the fetch session, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            versions: Versions::since(11),
-            ignorable: true,
-            doc: "Rack of the consumer, for fetching from a close replica; empty when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_REQUEST_FIELDS: [FieldSchema; 12] = [
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        versions: Versions::since(12),
+        nullable_versions: Versions::since(12),
+        tagged_versions: Versions::since(12),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Cluster id a KRaft replica expects; null for consumers and when no check is wanted.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReplicaId",
+        rust_name: "replica_id",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 14),
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the fetching follower, up to version 14; -1 for a consumer.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReplicaState",
+        rust_name: "replica_state",
+        ty: FieldType::Struct(&REPLICA_STATE),
+        versions: Versions::since(15),
+        tagged_versions: Versions::since(15),
+        tag: Some(1),
+        doc: "Identity of the fetching replica, from version 15.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MaxWaitMs",
+        "max_wait_ms",
+        FieldType::Int32,
+        "Longest time in ms the broker waits for MinBytes of data.",
+    ),
+    FieldSchema::new(
+        "MinBytes",
+        "min_bytes",
+        FieldType::Int32,
+        "Bytes of records to collect before answering, unless MaxWaitMs passes first.",
+    ),
+    FieldSchema {
+        name: "MaxBytes",
+        rust_name: "max_bytes",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(2147483647),
+        ignorable: true,
+        doc: "Upper limit for record bytes in the response; a first, larger record batch is still returned.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsolationLevel",
+        rust_name: "isolation_level",
+        ty: FieldType::Int8,
+        versions: Versions::since(4),
+        ignorable: true,
+        doc: "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SessionId",
+        rust_name: "session_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(7),
+        ignorable: true,
+        doc: "Id of the fetch session; 0 when there is none yet.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SessionEpoch",
+        rust_name: "session_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(7),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Fetch-session epoch: 0 asks for a new session, -1 ends it or fetches without one, else the next epoch.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&FETCH_TOPIC)),
+        "Topics to fetch; in an incremental session only those added or changed.",
+    ),
+    FieldSchema {
+        name: "ForgottenTopicsData",
+        rust_name: "forgotten_topics_data",
+        ty: FieldType::Array(&FieldType::Struct(&FORGOTTEN_TOPIC)),
+        versions: Versions::since(7),
+        doc: "Partitions to drop from the fetch session, grouped by topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        versions: Versions::since(11),
+        ignorable: true,
+        doc: "Rack of the consumer, for fetching from a close replica; empty when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static REPLICA_STATE: StructSchema = StructSchema {
     name: "ReplicaState",
     doc: "Value of FetchRequest.ReplicaState.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(15),
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the fetching follower; -1 for a consumer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaEpoch",
-            rust_name: "replica_epoch",
-            ty: FieldType::Int64,
-            versions: Versions::since(15),
-            default: DefaultValue::Int(-1),
-            doc: "Broker epoch of the fetching follower; -1 when unknown or for a consumer.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REPLICA_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REPLICA_STATE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ReplicaId",
+        rust_name: "replica_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(15),
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the fetching follower; -1 for a consumer.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ReplicaEpoch",
+        rust_name: "replica_epoch",
+        ty: FieldType::Int64,
+        versions: Versions::since(15),
+        default: DefaultValue::Int(-1),
+        doc: "Broker epoch of the fetching follower; -1 when unknown or for a consumer.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FETCH_TOPIC: StructSchema = StructSchema {
     name: "FetchTopic",
     doc: "Element of FetchRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            versions: Versions::new(0, 12),
-            ignorable: true,
-            doc: "Name of the topic to fetch, up to version 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(13),
-            ignorable: true,
-            doc: "UUID of the topic to fetch, from version 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&FETCH_PARTITION)),
-            doc: "Partitions to fetch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        versions: Versions::new(0, 12),
+        ignorable: true,
+        doc: "Name of the topic to fetch, up to version 12.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(13),
+        ignorable: true,
+        doc: "UUID of the topic to fetch, from version 13.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&FETCH_PARTITION)),
+        "Partitions to fetch.",
+    ),
+];
 
 static FETCH_PARTITION: StructSchema = StructSchema {
     name: "FetchPartition",
     doc: "Element of FetchTopic.Partitions.",
     min_size: 16,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeaderEpoch",
-            rust_name: "current_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(9),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch the fetcher knows for the partition; -1 skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FetchOffset",
-            rust_name: "fetch_offset",
-            ty: FieldType::Int64,
-            doc: "Offset of the first record wanted, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastFetchedEpoch",
-            rust_name: "last_fetched_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(12),
-            default: DefaultValue::Int(-1),
-            doc: "Epoch of the last fetched record, used to detect log divergence; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogStartOffset",
-            rust_name: "log_start_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Log start offset of the follower; -1 for a consumer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionMaxBytes",
-            rust_name: "partition_max_bytes",
-            ty: FieldType::Int32,
-            doc: "Upper limit for record bytes of this partition; a first, larger batch may still be returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaDirectoryId",
-            rust_name: "replica_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(17),
-            tagged_versions: Versions::since(17),
-            tag: Some(0),
-            ignorable: true,
-            doc: "Log directory UUID of the fetching follower; all zero when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HighWatermark",
-            rust_name: "high_watermark",
-            ty: FieldType::Int64,
-            versions: Versions::since(18),
-            tagged_versions: Versions::since(18),
-            tag: Some(1),
-            default: DefaultValue::Int(i64::MAX),
-            ignorable: true,
-            doc: "High watermark the follower knows; 9223372036854775807 when it does not report one.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_PARTITION_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "CurrentLeaderEpoch",
+        rust_name: "current_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(9),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch the fetcher knows for the partition; -1 skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "FetchOffset",
+        "fetch_offset",
+        FieldType::Int64,
+        "Offset of the first record wanted, inclusive.",
+    ),
+    FieldSchema {
+        name: "LastFetchedEpoch",
+        rust_name: "last_fetched_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(12),
+        default: DefaultValue::Int(-1),
+        doc: "Epoch of the last fetched record, used to detect log divergence; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogStartOffset",
+        rust_name: "log_start_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Log start offset of the follower; -1 for a consumer.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionMaxBytes",
+        "partition_max_bytes",
+        FieldType::Int32,
+        "Upper limit for record bytes of this partition; a first, larger batch may still be returned.",
+    ),
+    FieldSchema {
+        name: "ReplicaDirectoryId",
+        rust_name: "replica_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(17),
+        tagged_versions: Versions::since(17),
+        tag: Some(0),
+        ignorable: true,
+        doc: "Log directory UUID of the fetching follower; all zero when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HighWatermark",
+        rust_name: "high_watermark",
+        ty: FieldType::Int64,
+        versions: Versions::since(18),
+        tagged_versions: Versions::since(18),
+        tag: Some(1),
+        default: DefaultValue::Int(i64::MAX),
+        ignorable: true,
+        doc: "High watermark the follower knows; 9223372036854775807 when it does not report one.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FORGOTTEN_TOPIC: StructSchema = StructSchema {
     name: "ForgottenTopic",
     doc: "Element of FetchRequest.ForgottenTopicsData.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            versions: Versions::new(7, 12),
-            ignorable: true,
-            doc: "Name of the topic to drop from, up to version 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(13),
-            ignorable: true,
-            doc: "UUID of the topic to drop from, from version 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(7),
-            doc: "Indexes of the partitions to drop.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FORGOTTEN_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FORGOTTEN_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        versions: Versions::new(7, 12),
+        ignorable: true,
+        doc: "Name of the topic to drop from, up to version 12.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(13),
+        ignorable: true,
+        doc: "UUID of the topic to drop from, from version 13.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Partitions",
+        rust_name: "partitions",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(7),
+        doc: "Indexes of the partitions to drop.",
+        ..FieldSchema::PLAIN
+    },
+];

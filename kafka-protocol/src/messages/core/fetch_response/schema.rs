@@ -21,347 +21,358 @@ static FETCH_RESPONSE: StructSchema = StructSchema {
     doc: "Returns records of partitions.",
     min_size: 8,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(7),
-            ignorable: true,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SessionId",
-            rust_name: "session_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(7),
-            doc: "Id of the fetch session; 0 when the broker created none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(&FieldType::Struct(&FETCHABLE_TOPIC_RESPONSE)),
-            doc: "Fetched data per topic; in an incremental session only partitions with news.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            versions: Versions::since(16),
-            tagged_versions: Versions::since(16),
-            tag: Some(0),
-            doc: "Addresses of the leaders named in CurrentLeader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_RESPONSE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(7),
+        ignorable: true,
+        doc: "Error code for the whole request; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SessionId",
+        rust_name: "session_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(7),
+        doc: "Id of the fetch session; 0 when the broker created none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&FETCHABLE_TOPIC_RESPONSE)),
+        "Fetched data per topic; in an incremental session only partitions with news.",
+    ),
+    FieldSchema {
+        name: "NodeEndpoints",
+        rust_name: "node_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        versions: Versions::since(16),
+        tagged_versions: Versions::since(16),
+        tag: Some(0),
+        doc: "Addresses of the leaders named in CurrentLeader.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "FetchableTopicResponse",
     doc: "Element of FetchResponse.Responses.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            versions: Versions::new(0, 12),
-            ignorable: true,
-            doc: "Name of the topic, up to version 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(13),
-            ignorable: true,
-            doc: "UUID of the topic, from version 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Fetched data per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCHABLE_TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCHABLE_TOPIC_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        versions: Versions::new(0, 12),
+        ignorable: true,
+        doc: "Name of the topic, up to version 12.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(13),
+        ignorable: true,
+        doc: "UUID of the topic, from version 13.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Fetched data per partition of this topic.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of FetchableTopicResponse.Partitions.",
     min_size: 30,
     known_tags: 3,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HighWatermark",
-            rust_name: "high_watermark",
-            ty: FieldType::Int64,
-            doc: "High watermark of the partition, exclusive end of the fully replicated records; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastStableOffset",
-            rust_name: "last_stable_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Offset before which every transaction is decided, exclusive; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogStartOffset",
-            rust_name: "log_start_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "First offset available in the partition; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DivergingEpoch",
-            rust_name: "diverging_epoch",
-            ty: FieldType::Struct(&EPOCH_END_OFFSET),
-            versions: Versions::since(12),
-            tagged_versions: Versions::since(12),
-            tag: Some(0),
-            doc: "Last epoch and end offset at which the logs can agree; sent when the follower has diverged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
-            versions: Versions::since(12),
-            tagged_versions: Versions::since(12),
-            tag: Some(1),
-            doc: "Current leader, sent when the receiver is not it or the fetcher's epoch is out of date.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SnapshotId",
-            rust_name: "snapshot_id",
-            ty: FieldType::Struct(&SNAPSHOT_ID),
-            versions: Versions::since(12),
-            tagged_versions: Versions::since(12),
-            tag: Some(2),
-            doc: "Snapshot to fetch with FetchSnapshot instead, used by KRaft only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AbortedTransactions",
-            rust_name: "aborted_transactions",
-            ty: FieldType::Array(&FieldType::Struct(&ABORTED_TRANSACTION)),
-            versions: Versions::since(4),
-            nullable_versions: Versions::since(4),
-            ignorable: true,
-            doc: "Aborted transactions in the returned range, for read committed; null when not applicable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PreferredReadReplica",
-            rust_name: "preferred_read_replica",
-            ty: FieldType::Int32,
-            versions: Versions::since(11),
-            default: DefaultValue::Int(-1),
-            doc: "Broker id of the replica the consumer should fetch from; -1 when it should stay.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Records",
-            rust_name: "records",
-            ty: FieldType::Records,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Fetched record batches; the last may be cut off and the first may start before the fetch offset.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "HighWatermark",
+        "high_watermark",
+        FieldType::Int64,
+        "High watermark of the partition, exclusive end of the fully replicated records; -1 when unknown.",
+    ),
+    FieldSchema {
+        name: "LastStableOffset",
+        rust_name: "last_stable_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Offset before which every transaction is decided, exclusive; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogStartOffset",
+        rust_name: "log_start_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "First offset available in the partition; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "DivergingEpoch",
+        rust_name: "diverging_epoch",
+        ty: FieldType::Struct(&EPOCH_END_OFFSET),
+        versions: Versions::since(12),
+        tagged_versions: Versions::since(12),
+        tag: Some(0),
+        doc: "Last epoch and end offset at which the logs can agree; sent when the follower has diverged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CurrentLeader",
+        rust_name: "current_leader",
+        ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
+        versions: Versions::since(12),
+        tagged_versions: Versions::since(12),
+        tag: Some(1),
+        doc: "Current leader, sent when the receiver is not it or the fetcher's epoch is out of date.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SnapshotId",
+        rust_name: "snapshot_id",
+        ty: FieldType::Struct(&SNAPSHOT_ID),
+        versions: Versions::since(12),
+        tagged_versions: Versions::since(12),
+        tag: Some(2),
+        doc: "Snapshot to fetch with FetchSnapshot instead, used by KRaft only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AbortedTransactions",
+        rust_name: "aborted_transactions",
+        ty: FieldType::Array(&FieldType::Struct(&ABORTED_TRANSACTION)),
+        versions: Versions::since(4),
+        nullable_versions: Versions::since(4),
+        ignorable: true,
+        doc: "Aborted transactions in the returned range, for read committed; null when not applicable.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PreferredReadReplica",
+        rust_name: "preferred_read_replica",
+        ty: FieldType::Int32,
+        versions: Versions::since(11),
+        default: DefaultValue::Int(-1),
+        doc: "Broker id of the replica the consumer should fetch from; -1 when it should stay.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Records",
+        rust_name: "records",
+        ty: FieldType::Records,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Fetched record batches; the last may be cut off and the first may start before the fetch offset.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static EPOCH_END_OFFSET: StructSchema = StructSchema {
     name: "EpochEndOffset",
     doc: "Value of PartitionData.DivergingEpoch.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(12),
-            default: DefaultValue::Int(-1),
-            doc: "Largest epoch of the leader's log not above the follower's; -1 when not set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(12),
-            default: DefaultValue::Int(-1),
-            doc: "End offset of that epoch, exclusive; -1 when not set.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &EPOCH_END_OFFSET_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static EPOCH_END_OFFSET_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Epoch",
+        rust_name: "epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(12),
+        default: DefaultValue::Int(-1),
+        doc: "Largest epoch of the leader's log not above the follower's; -1 when not set.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "EndOffset",
+        rust_name: "end_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(12),
+        default: DefaultValue::Int(-1),
+        doc: "End offset of that epoch, exclusive; -1 when not set.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(12),
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the current leader; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(12),
-            default: DefaultValue::Int(-1),
-            doc: "Latest known leader epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ID_AND_EPOCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ID_AND_EPOCH_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "LeaderId",
+        rust_name: "leader_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(12),
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the current leader; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(12),
+        default: DefaultValue::Int(-1),
+        doc: "Latest known leader epoch; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SNAPSHOT_ID: StructSchema = StructSchema {
     name: "SnapshotId",
     doc: "Value of PartitionData.SnapshotId.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "End offset of the snapshot, exclusive; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Epoch of the last record in the snapshot; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SNAPSHOT_ID_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SNAPSHOT_ID_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "EndOffset",
+        rust_name: "end_offset",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "End offset of the snapshot, exclusive; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Epoch",
+        rust_name: "epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Epoch of the last record in the snapshot; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ABORTED_TRANSACTION: StructSchema = StructSchema {
     name: "AbortedTransaction",
     doc: "Element of PartitionData.AbortedTransactions.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            doc: "Producer id of the aborted transaction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            doc: "Offset at which the aborted transaction begins, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ABORTED_TRANSACTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ABORTED_TRANSACTION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        doc: "Producer id of the aborted transaction.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "FirstOffset",
+        rust_name: "first_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        doc: "Offset at which the aborted transaction begins, inclusive.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of FetchResponse.NodeEndpoints.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(16),
-            map_key: true,
-            doc: "Node id of the server the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(16),
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            versions: Versions::since(16),
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            versions: Versions::since(16),
-            nullable_versions: Versions::since(16),
-            default: DefaultValue::Null,
-            doc: "Rack of the node; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(16),
+        map_key: true,
+        doc: "Node id of the server the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(16),
+        doc: "Host name or address to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Int32,
+        versions: Versions::since(16),
+        doc: "TCP port to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        versions: Versions::since(16),
+        nullable_versions: Versions::since(16),
+        default: DefaultValue::Null,
+        doc: "Rack of the node; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,31 +19,33 @@ static FIND_COORDINATOR_REQUEST: StructSchema = StructSchema {
     doc: "Asks which broker coordinates a group, transactional id or share partition.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            versions: Versions::new(0, 3),
-            doc: "Group id or transactional id to look up, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "KeyType",
-            rust_name: "key_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Kind of key: 0 group, 1 transactional id, 2 share partition (group:topicId:partition).",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CoordinatorKeys",
-            rust_name: "coordinator_keys",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(4),
-            doc: "Keys to look up, all of the given KeyType, from version 4.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FIND_COORDINATOR_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FIND_COORDINATOR_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Key",
+        rust_name: "key",
+        ty: FieldType::String,
+        versions: Versions::new(0, 3),
+        doc: "Group id or transactional id to look up, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "KeyType",
+        rust_name: "key_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Kind of key: 0 group, 1 transactional id, 2 share partition (group:topicId:partition).",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CoordinatorKeys",
+        rust_name: "coordinator_keys",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(4),
+        doc: "Keys to look up, all of the given KeyType, from version 4.",
+        ..FieldSchema::PLAIN
+    },
+];

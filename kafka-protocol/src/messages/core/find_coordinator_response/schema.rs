@@ -19,126 +19,130 @@ static FIND_COORDINATOR_RESPONSE: StructSchema = StructSchema {
     doc: "Names the broker that coordinates each key.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::new(0, 3),
-            doc: "Error code of the lookup, up to version 3; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::new(1, 3),
-            nullable_versions: Versions::new(1, 3),
-            ignorable: true,
-            doc: "Detail of the error, up to version 3; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 3),
-            doc: "Broker id of the coordinator, up to version 3; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::new(0, 3),
-            doc: "Host name of the coordinator, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 3),
-            doc: "TCP port of the coordinator, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Coordinators",
-            rust_name: "coordinators",
-            ty: FieldType::Array(&FieldType::Struct(&COORDINATOR)),
-            versions: Versions::since(4),
-            doc: "One result per requested key, from version 4.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FIND_COORDINATOR_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FIND_COORDINATOR_RESPONSE_FIELDS: [FieldSchema; 7] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::new(0, 3),
+        doc: "Error code of the lookup, up to version 3; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::new(1, 3),
+        nullable_versions: Versions::new(1, 3),
+        ignorable: true,
+        doc: "Detail of the error, up to version 3; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 3),
+        doc: "Broker id of the coordinator, up to version 3; -1 on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::new(0, 3),
+        doc: "Host name of the coordinator, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 3),
+        doc: "TCP port of the coordinator, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Coordinators",
+        rust_name: "coordinators",
+        ty: FieldType::Array(&FieldType::Struct(&COORDINATOR)),
+        versions: Versions::since(4),
+        doc: "One result per requested key, from version 4.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static COORDINATOR: StructSchema = StructSchema {
     name: "Coordinator",
     doc: "Element of FindCoordinatorResponse.Coordinators.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            doc: "Key of the request this result answers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(4),
-            doc: "Broker id of the coordinator; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            doc: "Host name of the coordinator; empty on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            versions: Versions::since(4),
-            doc: "TCP port of the coordinator; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(4),
-            doc: "Error code for this key; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            nullable_versions: Versions::since(4),
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COORDINATOR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COORDINATOR_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "Key",
+        rust_name: "key",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        doc: "Key of the request this result answers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(4),
+        doc: "Broker id of the coordinator; -1 on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        doc: "Host name of the coordinator; empty on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Int32,
+        versions: Versions::since(4),
+        doc: "TCP port of the coordinator; -1 on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(4),
+        doc: "Error code for this key; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        nullable_versions: Versions::since(4),
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static GET_TELEMETRY_SUBSCRIPTIONS_REQUEST: StructSchema = StructSchema {
     doc: "Asks the broker which client metrics the client should push.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClientInstanceId",
-            rust_name: "client_instance_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the client instance; all zero in the first request to have one assigned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &GET_TELEMETRY_SUBSCRIPTIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static GET_TELEMETRY_SUBSCRIPTIONS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "ClientInstanceId",
+        "client_instance_id",
+        FieldType::Uuid,
+        "UUID of the client instance; all zero in the first request to have one assigned.",
+    ),
+];

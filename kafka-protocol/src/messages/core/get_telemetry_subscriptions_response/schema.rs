@@ -19,70 +19,63 @@ static GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE: StructSchema = StructSchema {
     doc: "Tells the client which metrics to push, how and how often.",
     min_size: 38,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientInstanceId",
-            rust_name: "client_instance_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the client instance, to be used in all further telemetry requests.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscriptionId",
-            rust_name: "subscription_id",
-            ty: FieldType::Int32,
-            doc: "Id of the current subscription set, to be repeated in PushTelemetry.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcceptedCompressionTypes",
-            rust_name: "accepted_compression_types",
-            ty: FieldType::Array(&FieldType::Int8),
-            doc: "Compression types the broker accepts, best first: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PushIntervalMs",
-            rust_name: "push_interval_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms between two pushes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TelemetryMaxBytes",
-            rust_name: "telemetry_max_bytes",
-            ty: FieldType::Int32,
-            doc: "Largest size in bytes of the metrics in one push.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeltaTemporality",
-            rust_name: "delta_temporality",
-            ty: FieldType::Bool,
-            doc: "true asks for changes since the last push, false for cumulative values.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RequestedMetrics",
-            rust_name: "requested_metrics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Metric name prefixes to push; empty means none, a single empty text means all.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "ClientInstanceId",
+        "client_instance_id",
+        FieldType::Uuid,
+        "UUID of the client instance, to be used in all further telemetry requests.",
+    ),
+    FieldSchema::new(
+        "SubscriptionId",
+        "subscription_id",
+        FieldType::Int32,
+        "Id of the current subscription set, to be repeated in PushTelemetry.",
+    ),
+    FieldSchema::new(
+        "AcceptedCompressionTypes",
+        "accepted_compression_types",
+        FieldType::Array(&FieldType::Int8),
+        "Compression types the broker accepts, best first: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    ),
+    FieldSchema::new(
+        "PushIntervalMs",
+        "push_interval_ms",
+        FieldType::Int32,
+        "Time in ms between two pushes.",
+    ),
+    FieldSchema::new(
+        "TelemetryMaxBytes",
+        "telemetry_max_bytes",
+        FieldType::Int32,
+        "Largest size in bytes of the metrics in one push.",
+    ),
+    FieldSchema::new(
+        "DeltaTemporality",
+        "delta_temporality",
+        FieldType::Bool,
+        "true asks for changes since the last push, false for cumulative values.",
+    ),
+    FieldSchema::new(
+        "RequestedMetrics",
+        "requested_metrics",
+        FieldType::Array(&FieldType::String),
+        "Metric name prefixes to push; empty means none, a single empty text means all.",
+    ),
+];

@@ -21,96 +21,91 @@ static LIST_OFFSETS_REQUEST: StructSchema = StructSchema {
     doc: "Looks up offsets of partitions by timestamp or special position.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            doc: "Broker id of the asking follower; -1 for a consumer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsolationLevel",
-            rust_name: "isolation_level",
-            ty: FieldType::Int8,
-            versions: Versions::since(2),
-            doc: "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC)),
-            doc: "Topics to look up.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "Longest time in ms to wait for lookups that need remote storage.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ReplicaId",
+        "replica_id",
+        FieldType::Int32,
+        "Broker id of the asking follower; -1 for a consumer.",
+    ),
+    FieldSchema {
+        name: "IsolationLevel",
+        rust_name: "isolation_level",
+        ty: FieldType::Int8,
+        versions: Versions::since(2),
+        doc: "Visibility of transactional records: 0 read uncommitted, 1 read committed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC)),
+        "Topics to look up.",
+    ),
+    FieldSchema {
+        name: "TimeoutMs",
+        rust_name: "timeout_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "Longest time in ms to wait for lookups that need remote storage.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LIST_OFFSETS_TOPIC: StructSchema = StructSchema {
     name: "ListOffsetsTopic",
     doc: "Element of ListOffsetsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION)),
-            doc: "Partitions to look up.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION)),
+        "Partitions to look up.",
+    ),
+];
 
 static LIST_OFFSETS_PARTITION: StructSchema = StructSchema {
     name: "ListOffsetsPartition",
     doc: "Element of ListOffsetsTopic.Partitions.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeaderEpoch",
-            rust_name: "current_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(4),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Timestamp",
-            rust_name: "timestamp",
-            ty: FieldType::Int64,
-            doc: "Time in ms, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest not uploaded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_PARTITION_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "CurrentLeaderEpoch",
+        rust_name: "current_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(4),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Timestamp",
+        "timestamp",
+        FieldType::Int64,
+        "Time in ms, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest not uploaded.",
+    ),
+];

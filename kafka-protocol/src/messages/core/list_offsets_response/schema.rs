@@ -21,98 +21,94 @@ static LIST_OFFSETS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the offsets found for timestamps or special positions.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC_RESPONSE)),
-            doc: "Result per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_TOPIC_RESPONSE)),
+        "Result per topic.",
+    ),
+];
 
 static LIST_OFFSETS_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ListOffsetsTopicResponse",
     doc: "Element of ListOffsetsResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION_RESPONSE)),
-            doc: "Result per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_TOPIC_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&LIST_OFFSETS_PARTITION_RESPONSE)),
+        "Result per partition of this topic.",
+    ),
+];
 
 static LIST_OFFSETS_PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "ListOffsetsPartitionResponse",
     doc: "Element of ListOffsetsTopicResponse.Partitions.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Timestamp",
-            rust_name: "timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            doc: "Timestamp of the record at the offset, in ms since the epoch; -1 when not applicable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            doc: "Offset found; -1 when no record qualifies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(4),
-            default: DefaultValue::Int(-1),
-            doc: "Leader epoch of the record at the offset; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_OFFSETS_PARTITION_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_OFFSETS_PARTITION_RESPONSE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "Timestamp",
+        rust_name: "timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        doc: "Timestamp of the record at the offset, in ms since the epoch; -1 when not applicable.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Offset",
+        rust_name: "offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        doc: "Offset found; -1 when no record qualifies.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(4),
+        default: DefaultValue::Int(-1),
+        doc: "Leader epoch of the record at the offset; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];

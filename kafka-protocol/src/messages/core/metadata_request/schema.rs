@@ -21,67 +21,71 @@ static METADATA_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the cluster's brokers and the leaders of topic partitions.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&METADATA_REQUEST_TOPIC)),
-            nullable_versions: Versions::since(1),
-            doc: "Topics to describe; null means all topics, in version 0 an empty array does.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AllowAutoTopicCreation",
-            rust_name: "allow_auto_topic_creation",
-            ty: FieldType::Bool,
-            versions: Versions::since(4),
-            default: DefaultValue::True,
-            doc: "true lets the broker create missing topics when its settings permit it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeClusterAuthorizedOperations",
-            rust_name: "include_cluster_authorized_operations",
-            ty: FieldType::Bool,
-            versions: Versions::new(8, 10),
-            doc: "true asks for the operations the caller may perform on the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeTopicAuthorizedOperations",
-            rust_name: "include_topic_authorized_operations",
-            ty: FieldType::Bool,
-            versions: Versions::since(8),
-            doc: "true asks for the operations the caller may perform on each topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&METADATA_REQUEST_TOPIC)),
+        nullable_versions: Versions::since(1),
+        doc: "Topics to describe; null means all topics, in version 0 an empty array does.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AllowAutoTopicCreation",
+        rust_name: "allow_auto_topic_creation",
+        ty: FieldType::Bool,
+        versions: Versions::since(4),
+        default: DefaultValue::True,
+        doc: "true lets the broker create missing topics when its settings permit it.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IncludeClusterAuthorizedOperations",
+        rust_name: "include_cluster_authorized_operations",
+        ty: FieldType::Bool,
+        versions: Versions::new(8, 10),
+        doc: "true asks for the operations the caller may perform on the cluster.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IncludeTopicAuthorizedOperations",
+        rust_name: "include_topic_authorized_operations",
+        ty: FieldType::Bool,
+        versions: Versions::since(8),
+        doc: "true asks for the operations the caller may perform on each topic.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static METADATA_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "MetadataRequestTopic",
     doc: "Element of MetadataRequest.Topics.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic; all zero when it is given by Name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(10),
-            doc: "Name of the topic; null when it is given by TopicId.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_REQUEST_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic; all zero when it is given by Name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(10),
+        doc: "Name of the topic; null when it is given by TopicId.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,236 +21,228 @@ static METADATA_RESPONSE: StructSchema = StructSchema {
     doc: "Describes the cluster's brokers and the leaders and replicas of topic partitions.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Brokers",
-            rust_name: "brokers",
-            ty: FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_BROKER)),
-            doc: "Live brokers of the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterId",
-            rust_name: "cluster_id",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Id of the cluster that answers; null when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ControllerId",
-            rust_name: "controller_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Broker id to contact for controller requests; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_TOPIC)),
-            doc: "Description per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClusterAuthorizedOperations",
-            rust_name: "cluster_authorized_operations",
-            ty: FieldType::Int32,
-            versions: Versions::new(8, 10),
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the cluster, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(13),
-            ignorable: true,
-            doc: "Error code for the whole request, from version 13; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_RESPONSE_FIELDS: [FieldSchema; 7] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Brokers",
+        "brokers",
+        FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_BROKER)),
+        "Live brokers of the cluster.",
+    ),
+    FieldSchema {
+        name: "ClusterId",
+        rust_name: "cluster_id",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Id of the cluster that answers; null when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ControllerId",
+        rust_name: "controller_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Broker id to contact for controller requests; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_TOPIC)),
+        "Description per topic.",
+    ),
+    FieldSchema {
+        name: "ClusterAuthorizedOperations",
+        rust_name: "cluster_authorized_operations",
+        ty: FieldType::Int32,
+        versions: Versions::new(8, 10),
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the cluster, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(13),
+        ignorable: true,
+        doc: "Error code for the whole request, from version 13; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static METADATA_RESPONSE_BROKER: StructSchema = StructSchema {
     name: "MetadataResponseBroker",
     doc: "Element of MetadataResponse.Brokers.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Node id of the broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Rack of the broker; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_RESPONSE_BROKER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_RESPONSE_BROKER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Node id of the broker.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address to connect to.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Int32, "TCP port to connect to."),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Rack of the broker; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static METADATA_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "MetadataResponseTopic",
     doc: "Element of MetadataResponse.Topics.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this topic; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(12),
-            map_key: true,
-            doc: "Name of the topic; null when it was requested by id and the id is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic; all zero when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsInternal",
-            rust_name: "is_internal",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "true for a topic Kafka itself maintains, such as __consumer_offsets.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_PARTITION)),
-            doc: "Description per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicAuthorizedOperations",
-            rust_name: "topic_authorized_operations",
-            ty: FieldType::Int32,
-            versions: Versions::since(8),
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the topic, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_RESPONSE_TOPIC_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this topic; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(12),
+        map_key: true,
+        doc: "Name of the topic; null when it was requested by id and the id is unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic; all zero when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsInternal",
+        rust_name: "is_internal",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "true for a topic Kafka itself maintains, such as __consumer_offsets.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&METADATA_RESPONSE_PARTITION)),
+        "Description per partition of this topic.",
+    ),
+    FieldSchema {
+        name: "TopicAuthorizedOperations",
+        rust_name: "topic_authorized_operations",
+        ty: FieldType::Int32,
+        versions: Versions::since(8),
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the topic, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static METADATA_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "MetadataResponsePartition",
     doc: "Element of MetadataResponseTopic.Partitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the partition leader; -1 when there is none or it is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(7),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the partition; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicaNodes",
-            rust_name: "replica_nodes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of all replicas, in assignment order with the preferred leader first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsrNodes",
-            rust_name: "isr_nodes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the in-sync replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OfflineReplicas",
-            rust_name: "offline_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(5),
-            ignorable: true,
-            doc: "Broker ids of the replicas that are currently offline.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &METADATA_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static METADATA_RESPONSE_PARTITION_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the partition leader; -1 when there is none or it is unknown.",
+    ),
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(7),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the partition; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ReplicaNodes",
+        "replica_nodes",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of all replicas, in assignment order with the preferred leader first.",
+    ),
+    FieldSchema::new(
+        "IsrNodes",
+        "isr_nodes",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the in-sync replicas.",
+    ),
+    FieldSchema {
+        name: "OfflineReplicas",
+        rust_name: "offline_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(5),
+        ignorable: true,
+        doc: "Broker ids of the replicas that are currently offline.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,83 +21,85 @@ static OFFSET_FOR_LEADER_EPOCH_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the end offset of leader epochs, to detect log truncation.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ReplicaId",
-            rust_name: "replica_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-2),
-            ignorable: true,
-            doc: "Broker id of the asking follower; -1 for a consumer, -2 when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC)),
-            doc: "Topics to check.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FOR_LEADER_EPOCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FOR_LEADER_EPOCH_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ReplicaId",
+        rust_name: "replica_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-2),
+        ignorable: true,
+        doc: "Broker id of the asking follower; -1 for a consumer, -2 when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC)),
+        "Topics to check.",
+    ),
+];
 
 static OFFSET_FOR_LEADER_TOPIC: StructSchema = StructSchema {
     name: "OffsetForLeaderTopic",
     doc: "Element of OffsetForLeaderEpochRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_PARTITION)),
-            doc: "Partitions to check.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FOR_LEADER_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FOR_LEADER_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_PARTITION)),
+        "Partitions to check.",
+    ),
+];
 
 static OFFSET_FOR_LEADER_PARTITION: StructSchema = StructSchema {
     name: "OffsetForLeaderPartition",
     doc: "Element of OffsetForLeaderTopic.Partitions.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeaderEpoch",
-            rust_name: "current_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch whose end offset is wanted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FOR_LEADER_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FOR_LEADER_PARTITION_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "CurrentLeaderEpoch",
+        rust_name: "current_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch the sender knows for the partition, checked by the leader; -1 skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch whose end offset is wanted.",
+    ),
+];

@@ -21,90 +21,92 @@ static OFFSET_FOR_LEADER_EPOCH_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the end offset of leader epochs.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC_RESULT)),
-            doc: "Result per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FOR_LEADER_EPOCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FOR_LEADER_EPOCH_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_FOR_LEADER_TOPIC_RESULT)),
+        "Result per topic.",
+    ),
+];
 
 static OFFSET_FOR_LEADER_TOPIC_RESULT: StructSchema = StructSchema {
     name: "OffsetForLeaderTopicResult",
     doc: "Element of OffsetForLeaderEpochResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&EPOCH_END_OFFSET)),
-            doc: "Result per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FOR_LEADER_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FOR_LEADER_TOPIC_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&EPOCH_END_OFFSET)),
+        "Result per partition of this topic.",
+    ),
+];
 
 static EPOCH_END_OFFSET: StructSchema = StructSchema {
     name: "EpochEndOffset",
     doc: "Element of OffsetForLeaderTopicResult.Partitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Largest epoch in the log that is not above the requested one; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "End offset of that epoch, exclusive; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &EPOCH_END_OFFSET_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static EPOCH_END_OFFSET_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Largest epoch in the log that is not above the requested one; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "EndOffset",
+        rust_name: "end_offset",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "End offset of that epoch, exclusive; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];

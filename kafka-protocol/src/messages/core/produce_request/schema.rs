@@ -21,101 +21,102 @@ static PRODUCE_REQUEST: StructSchema = StructSchema {
     doc: "Appends record batches to partitions.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            doc: "Transactional id of the producer; null when the records are not transactional.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Acks",
-            rust_name: "acks",
-            ty: FieldType::Int16,
-            doc: "Acknowledgements to wait for: 0 none and no response, 1 the leader, -1 all in-sync replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TimeoutMs",
-            rust_name: "timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms to wait for the acknowledgements.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicData",
-            rust_name: "topic_data",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_DATA)),
-            doc: "Records per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCE_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "TransactionalId",
+        rust_name: "transactional_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        doc: "Transactional id of the producer; null when the records are not transactional.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Acks",
+        "acks",
+        FieldType::Int16,
+        "Acknowledgements to wait for: 0 none and no response, 1 the leader, -1 all in-sync replicas.",
+    ),
+    FieldSchema::new(
+        "TimeoutMs",
+        "timeout_ms",
+        FieldType::Int32,
+        "Longest time in ms to wait for the acknowledgements.",
+    ),
+    FieldSchema::new(
+        "TopicData",
+        "topic_data",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_DATA)),
+        "Records per topic.",
+    ),
+];
 
 static TOPIC_PRODUCE_DATA: StructSchema = StructSchema {
     name: "TopicProduceData",
     doc: "Element of ProduceRequest.TopicData.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 12),
-            ignorable: true,
-            map_key: true,
-            doc: "Name of the topic, up to version 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(13),
-            ignorable: true,
-            map_key: true,
-            doc: "UUID of the topic, from version 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionData",
-            rust_name: "partition_data",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_DATA)),
-            doc: "Records per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PRODUCE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PRODUCE_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 12),
+        ignorable: true,
+        map_key: true,
+        doc: "Name of the topic, up to version 12.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(13),
+        ignorable: true,
+        map_key: true,
+        doc: "UUID of the topic, from version 13.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionData",
+        "partition_data",
+        FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_DATA)),
+        "Records per partition of this topic.",
+    ),
+];
 
 static PARTITION_PRODUCE_DATA: StructSchema = StructSchema {
     name: "PartitionProduceData",
     doc: "Element of TopicProduceData.PartitionData.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Index",
-            rust_name: "index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Records",
-            rust_name: "records",
-            ty: FieldType::Records,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Record batch to append.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_PRODUCE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_PRODUCE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Index",
+        "index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema {
+        name: "Records",
+        rust_name: "records",
+        ty: FieldType::Records,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Record batch to append.",
+        ..FieldSchema::PLAIN
+    },
+];

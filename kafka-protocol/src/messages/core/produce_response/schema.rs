@@ -21,252 +21,259 @@ static PRODUCE_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether its records were appended and at which offset.",
     min_size: 6,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_RESPONSE)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            versions: Versions::since(10),
-            tagged_versions: Versions::since(10),
-            tag: Some(0),
-            doc: "Addresses of the leaders named in CurrentLeader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCE_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PRODUCE_RESPONSE)),
+        "Outcome per topic.",
+    ),
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NodeEndpoints",
+        rust_name: "node_endpoints",
+        ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        versions: Versions::since(10),
+        tagged_versions: Versions::since(10),
+        tag: Some(0),
+        doc: "Addresses of the leaders named in CurrentLeader.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_PRODUCE_RESPONSE: StructSchema = StructSchema {
     name: "TopicProduceResponse",
     doc: "Element of ProduceResponse.Responses.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 12),
-            ignorable: true,
-            map_key: true,
-            doc: "Name of the topic, up to version 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(13),
-            ignorable: true,
-            map_key: true,
-            doc: "UUID of the topic, from version 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionResponses",
-            rust_name: "partition_responses",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_RESPONSE)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PRODUCE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PRODUCE_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 12),
+        ignorable: true,
+        map_key: true,
+        doc: "Name of the topic, up to version 12.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(13),
+        ignorable: true,
+        map_key: true,
+        doc: "UUID of the topic, from version 13.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionResponses",
+        "partition_responses",
+        FieldType::Array(&FieldType::Struct(&PARTITION_PRODUCE_RESPONSE)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static PARTITION_PRODUCE_RESPONSE: StructSchema = StructSchema {
     name: "PartitionProduceResponse",
     doc: "Element of TopicProduceResponse.PartitionResponses.",
     min_size: 22,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Index",
-            rust_name: "index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BaseOffset",
-            rust_name: "base_offset",
-            ty: FieldType::Int64,
-            doc: "Offset of the first appended record; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogAppendTimeMs",
-            rust_name: "log_append_time_ms",
-            ty: FieldType::Int64,
-            versions: Versions::since(2),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Append time in ms since the epoch for log-append-time topics; -1 when the client's timestamps are kept.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogStartOffset",
-            rust_name: "log_start_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "First offset available in the partition; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RecordErrors",
-            rust_name: "record_errors",
-            ty: FieldType::Array(&FieldType::Struct(&BATCH_INDEX_AND_ERROR_MESSAGE)),
-            versions: Versions::since(8),
-            ignorable: true,
-            doc: "Records that made the broker refuse the batch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            nullable_versions: Versions::since(8),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
-            versions: Versions::since(10),
-            tagged_versions: Versions::since(10),
-            tag: Some(0),
-            doc: "Current leader of the partition, sent when the receiver is not it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_PRODUCE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_PRODUCE_RESPONSE_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "Index",
+        "index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "BaseOffset",
+        "base_offset",
+        FieldType::Int64,
+        "Offset of the first appended record; -1 on error.",
+    ),
+    FieldSchema {
+        name: "LogAppendTimeMs",
+        rust_name: "log_append_time_ms",
+        ty: FieldType::Int64,
+        versions: Versions::since(2),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Append time in ms since the epoch for log-append-time topics; -1 when the client's timestamps are kept.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogStartOffset",
+        rust_name: "log_start_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "First offset available in the partition; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RecordErrors",
+        rust_name: "record_errors",
+        ty: FieldType::Array(&FieldType::Struct(&BATCH_INDEX_AND_ERROR_MESSAGE)),
+        versions: Versions::since(8),
+        ignorable: true,
+        doc: "Records that made the broker refuse the batch.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        nullable_versions: Versions::since(8),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CurrentLeader",
+        rust_name: "current_leader",
+        ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
+        versions: Versions::since(10),
+        tagged_versions: Versions::since(10),
+        tag: Some(0),
+        doc: "Current leader of the partition, sent when the receiver is not it.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static BATCH_INDEX_AND_ERROR_MESSAGE: StructSchema = StructSchema {
     name: "BatchIndexAndErrorMessage",
     doc: "Element of PartitionProduceResponse.RecordErrors.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BatchIndex",
-            rust_name: "batch_index",
-            ty: FieldType::Int32,
-            versions: Versions::since(8),
-            doc: "Zero-based position in the batch of the refused record.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BatchIndexErrorMessage",
-            rust_name: "batch_index_error_message",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            nullable_versions: Versions::since(8),
-            default: DefaultValue::Null,
-            doc: "Why this record was refused; null when not stated.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BATCH_INDEX_AND_ERROR_MESSAGE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BATCH_INDEX_AND_ERROR_MESSAGE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "BatchIndex",
+        rust_name: "batch_index",
+        ty: FieldType::Int32,
+        versions: Versions::since(8),
+        doc: "Zero-based position in the batch of the refused record.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BatchIndexErrorMessage",
+        rust_name: "batch_index_error_message",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        nullable_versions: Versions::since(8),
+        default: DefaultValue::Null,
+        doc: "Why this record was refused; null when not stated.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionProduceResponse.CurrentLeader.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(10),
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the current leader; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(10),
-            default: DefaultValue::Int(-1),
-            doc: "Latest known leader epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ID_AND_EPOCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ID_AND_EPOCH_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "LeaderId",
+        rust_name: "leader_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(10),
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the current leader; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(10),
+        default: DefaultValue::Int(-1),
+        doc: "Latest known leader epoch; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ProduceResponse.NodeEndpoints.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(10),
-            map_key: true,
-            doc: "Node id of the server the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            versions: Versions::since(10),
-            doc: "Host name or address to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            versions: Versions::since(10),
-            doc: "TCP port to connect to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            versions: Versions::since(10),
-            nullable_versions: Versions::since(10),
-            default: DefaultValue::Null,
-            doc: "Rack of the node; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(10),
+        map_key: true,
+        doc: "Node id of the server the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Host",
+        rust_name: "host",
+        ty: FieldType::String,
+        versions: Versions::since(10),
+        doc: "Host name or address to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Port",
+        rust_name: "port",
+        ty: FieldType::Int32,
+        versions: Versions::since(10),
+        doc: "TCP port to connect to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        versions: Versions::since(10),
+        nullable_versions: Versions::since(10),
+        default: DefaultValue::Null,
+        doc: "Rack of the node; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,42 +19,39 @@ static PUSH_TELEMETRY_REQUEST: StructSchema = StructSchema {
     doc: "Pushes client metrics to the broker.",
     min_size: 24,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ClientInstanceId",
-            rust_name: "client_instance_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the client instance, from GetTelemetrySubscriptions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscriptionId",
-            rust_name: "subscription_id",
-            ty: FieldType::Int32,
-            doc: "Subscription id from the latest GetTelemetrySubscriptions response.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Terminating",
-            rust_name: "terminating",
-            ty: FieldType::Bool,
-            doc: "true when the client is closing and this is its last push.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CompressionType",
-            rust_name: "compression_type",
-            ty: FieldType::Int8,
-            doc: "Compression of Metrics: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metrics",
-            rust_name: "metrics",
-            ty: FieldType::Bytes,
-            doc: "Metrics in OpenTelemetry protobuf form, compressed as stated.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PUSH_TELEMETRY_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PUSH_TELEMETRY_REQUEST_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ClientInstanceId",
+        "client_instance_id",
+        FieldType::Uuid,
+        "UUID of the client instance, from GetTelemetrySubscriptions.",
+    ),
+    FieldSchema::new(
+        "SubscriptionId",
+        "subscription_id",
+        FieldType::Int32,
+        "Subscription id from the latest GetTelemetrySubscriptions response.",
+    ),
+    FieldSchema::new(
+        "Terminating",
+        "terminating",
+        FieldType::Bool,
+        "true when the client is closing and this is its last push.",
+    ),
+    FieldSchema::new(
+        "CompressionType",
+        "compression_type",
+        FieldType::Int8,
+        "Compression of Metrics: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    ),
+    FieldSchema::new(
+        "Metrics",
+        "metrics",
+        FieldType::Bytes,
+        "Metrics in OpenTelemetry protobuf form, compressed as stated.",
+    ),
+];

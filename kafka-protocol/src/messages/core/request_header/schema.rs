@@ -19,38 +19,37 @@ static REQUEST_HEADER: StructSchema = StructSchema {
     doc: "Header in front of every request.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "RequestApiKey",
-            rust_name: "request_api_key",
-            ty: FieldType::Int16,
-            doc: "API key that tells which request follows.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RequestApiVersion",
-            rust_name: "request_api_version",
-            ty: FieldType::Int16,
-            doc: "Version of the API in which the request is written.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CorrelationId",
-            rust_name: "correlation_id",
-            ty: FieldType::Int32,
-            doc: "Number chosen by the client and repeated in the response header.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            flexible_versions: Some(Versions::NONE),
-            doc: "Client id (client.id) of the sender; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REQUEST_HEADER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REQUEST_HEADER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "RequestApiKey",
+        "request_api_key",
+        FieldType::Int16,
+        "API key that tells which request follows.",
+    ),
+    FieldSchema::new(
+        "RequestApiVersion",
+        "request_api_version",
+        FieldType::Int16,
+        "Version of the API in which the request is written.",
+    ),
+    FieldSchema::new(
+        "CorrelationId",
+        "correlation_id",
+        FieldType::Int32,
+        "Number chosen by the client and repeated in the response header.",
+    ),
+    FieldSchema {
+        name: "ClientId",
+        rust_name: "client_id",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        flexible_versions: Some(Versions::NONE),
+        doc: "Client id (client.id) of the sender; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static RESPONSE_HEADER: StructSchema = StructSchema {
     doc: "Header in front of every response.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "CorrelationId",
-            rust_name: "correlation_id",
-            ty: FieldType::Int32,
-            doc: "Correlation id of the request this response answers.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RESPONSE_HEADER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RESPONSE_HEADER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "CorrelationId",
+        "correlation_id",
+        FieldType::Int32,
+        "Correlation id of the request this response answers.",
+    ),
+];

@@ -19,14 +19,15 @@ static SASL_AUTHENTICATE_REQUEST: StructSchema = StructSchema {
     doc: "Carries one SASL token from the client to the broker.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "AuthBytes",
-            rust_name: "auth_bytes",
-            ty: FieldType::Bytes,
-            doc: "Client's SASL token, in the format of the chosen mechanism.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SASL_AUTHENTICATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SASL_AUTHENTICATE_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "AuthBytes",
+        "auth_bytes",
+        FieldType::Bytes,
+        "Client's SASL token, in the format of the chosen mechanism.",
+    ),
+];

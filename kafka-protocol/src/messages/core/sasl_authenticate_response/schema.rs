@@ -19,38 +19,38 @@ static SASL_AUTHENTICATE_RESPONSE: StructSchema = StructSchema {
     doc: "Carries one SASL token from the broker to the client.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AuthBytes",
-            rust_name: "auth_bytes",
-            ty: FieldType::Bytes,
-            doc: "Broker's SASL token, in the format of the chosen mechanism.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SessionLifetimeMs",
-            rust_name: "session_lifetime_ms",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Time in ms after which the client must authenticate again; 0 when the session does not expire.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SASL_AUTHENTICATE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SASL_AUTHENTICATE_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "AuthBytes",
+        "auth_bytes",
+        FieldType::Bytes,
+        "Broker's SASL token, in the format of the chosen mechanism.",
+    ),
+    FieldSchema {
+        name: "SessionLifetimeMs",
+        rust_name: "session_lifetime_ms",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Time in ms after which the client must authenticate again; 0 when the session does not expire.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static SASL_HANDSHAKE_REQUEST: StructSchema = StructSchema {
     doc: "Chooses the SASL mechanism for the connection.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::String,
-            doc: "Name of the SASL mechanism the client wants, for example PLAIN or SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SASL_HANDSHAKE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SASL_HANDSHAKE_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::String,
+        "Name of the SASL mechanism the client wants, for example PLAIN or SCRAM-SHA-512.",
+    ),
+];

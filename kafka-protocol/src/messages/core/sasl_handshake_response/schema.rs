@@ -19,21 +19,21 @@ static SASL_HANDSHAKE_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the broker accepts the SASL mechanism.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mechanisms",
-            rust_name: "mechanisms",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "SASL mechanisms enabled on the broker's listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SASL_HANDSHAKE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SASL_HANDSHAKE_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Mechanisms",
+        "mechanisms",
+        FieldType::Array(&FieldType::String),
+        "SASL mechanisms enabled on the broker's listener.",
+    ),
+];

@@ -19,21 +19,21 @@ static CONSUMER_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the description of consumer groups that use the consumer (KIP-848) protocol.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupIds",
-            rust_name: "group_ids",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Ids of the groups to describe.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeAuthorizedOperations",
-            rust_name: "include_authorized_operations",
-            ty: FieldType::Bool,
-            doc: "true asks for the operations the caller may perform on each group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_DESCRIBE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_DESCRIBE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupIds",
+        "group_ids",
+        FieldType::Array(&FieldType::String),
+        "Ids of the groups to describe.",
+    ),
+    FieldSchema::new(
+        "IncludeAuthorizedOperations",
+        "include_authorized_operations",
+        FieldType::Bool,
+        "true asks for the operations the caller may perform on each group.",
+    ),
+];

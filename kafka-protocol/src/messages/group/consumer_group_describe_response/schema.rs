@@ -21,241 +21,226 @@ static CONSUMER_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
     doc: "Describes consumer groups with their members and assignments.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
-            doc: "One description per requested group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_DESCRIBE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_DESCRIBE_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
+        "One description per requested group.",
+    ),
+];
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of ConsumerGroupDescribeResponse.Groups.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the described group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupState",
-            rust_name: "group_state",
-            ty: FieldType::String,
-            doc: "State of the group: Empty, Assigning, Reconciling, Stable or Dead; empty text on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupEpoch",
-            rust_name: "group_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentEpoch",
-            rust_name: "assignment_epoch",
-            ty: FieldType::Int32,
-            doc: "Group epoch for which the target assignment was computed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignorName",
-            rust_name: "assignor_name",
-            ty: FieldType::String,
-            doc: "Name of the server-side assignor in use.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER)),
-            doc: "Current members of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AuthorizedOperations",
-            rust_name: "authorized_operations",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_GROUP_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the described group.",
+    ),
+    FieldSchema::new(
+        "GroupState",
+        "group_state",
+        FieldType::String,
+        "State of the group: Empty, Assigning, Reconciling, Stable or Dead; empty text on error.",
+    ),
+    FieldSchema::new(
+        "GroupEpoch",
+        "group_epoch",
+        FieldType::Int32,
+        "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
+    ),
+    FieldSchema::new(
+        "AssignmentEpoch",
+        "assignment_epoch",
+        FieldType::Int32,
+        "Group epoch for which the target assignment was computed.",
+    ),
+    FieldSchema::new(
+        "AssignorName",
+        "assignor_name",
+        FieldType::String,
+        "Name of the server-side assignor in use.",
+    ),
+    FieldSchema::new(
+        "Members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&MEMBER)),
+        "Current members of the group.",
+    ),
+    FieldSchema {
+        name: "AuthorizedOperations",
+        rust_name: "authorized_operations",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MEMBER: StructSchema = StructSchema {
     name: "Member",
     doc: "Element of DescribedGroup.Members.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Identifier of the group member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member; null when it gave none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicNames",
-            rust_name: "subscribed_topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics the member subscribes to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicRegex",
-            rust_name: "subscribed_topic_regex",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Regular expression the member subscribes with; null when it uses none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            doc: "Partitions currently assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TargetAssignment",
-            rust_name: "target_assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            doc: "Partitions the member is to reach.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberType",
-            rust_name: "member_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Protocol of the member: 0 classic, 1 consumer, -1 unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Identifier of the group member.",
+    ),
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member; null when it gave none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema::new(
+        "SubscribedTopicNames",
+        "subscribed_topic_names",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics the member subscribes to.",
+    ),
+    FieldSchema {
+        name: "SubscribedTopicRegex",
+        rust_name: "subscribed_topic_regex",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Regular expression the member subscribes with; null when it uses none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Assignment",
+        "assignment",
+        FieldType::Struct(&ASSIGNMENT),
+        "Partitions currently assigned to the member.",
+    ),
+    FieldSchema::new(
+        "TargetAssignment",
+        "target_assignment",
+        FieldType::Struct(&ASSIGNMENT),
+        "Partitions the member is to reach.",
+    ),
+    FieldSchema {
+        name: "MemberType",
+        rust_name: "member_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Protocol of the member: 0 classic, 1 consumer, -1 unknown.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of Member.Assignment, Member.TargetAssignment.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Assigned partitions, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGNMENT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicPartitions",
+        "topic_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Assigned partitions, grouped by topic.",
+    ),
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of Assignment.TopicPartitions.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

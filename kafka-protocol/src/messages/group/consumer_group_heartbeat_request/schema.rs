@@ -21,115 +21,114 @@ static CONSUMER_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     doc: "Joins, keeps alive or leaves a consumer group under the consumer (KIP-848) protocol.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the consumer group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id, chosen by the client from version 1; in version 0 empty on joining to have one assigned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch from the last response; 0 joins, -1 leaves, -2 is a static member leaving for a while.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Static membership id; null when the member is dynamic or the id is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member; null when it has none or it is unchanged since the last heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RebalanceTimeoutMs",
-            rust_name: "rebalance_timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Longest time in ms the member may take to revoke partitions; -1 when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicNames",
-            rust_name: "subscribed_topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Names of the topics to subscribe to; null when unchanged since the last heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicRegex",
-            rust_name: "subscribed_topic_regex",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "RE2/J expression of the topics to subscribe to; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ServerAssignor",
-            rust_name: "server_assignor",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Name of the server-side assignor to use; null when none is preferred or it is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Partitions the member owns at the moment; null when unchanged since the last heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_HEARTBEAT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_HEARTBEAT_REQUEST_FIELDS: [FieldSchema; 10] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the consumer group.",
+    ),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id, chosen by the client from version 1; in version 0 empty on joining to have one assigned.",
+    ),
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Member epoch from the last response; 0 joins, -1 leaves, -2 is a static member leaving for a while.",
+    ),
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Static membership id; null when the member is dynamic or the id is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member; null when it has none or it is unchanged since the last heartbeat.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RebalanceTimeoutMs",
+        rust_name: "rebalance_timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Longest time in ms the member may take to revoke partitions; -1 when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SubscribedTopicNames",
+        rust_name: "subscribed_topic_names",
+        ty: FieldType::Array(&FieldType::String),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Names of the topics to subscribe to; null when unchanged since the last heartbeat.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SubscribedTopicRegex",
+        rust_name: "subscribed_topic_regex",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "RE2/J expression of the topics to subscribe to; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ServerAssignor",
+        rust_name: "server_assignor",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Name of the server-side assignor to use; null when none is preferred or it is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicPartitions",
+        rust_name: "topic_partitions",
+        ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Partitions the member owns at the moment; null when unchanged since the last heartbeat.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of ConsumerGroupHeartbeatRequest.TopicPartitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the owned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the owned partitions.",
+    ),
+];

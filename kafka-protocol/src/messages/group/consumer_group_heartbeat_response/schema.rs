@@ -21,103 +21,102 @@ static CONSUMER_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the member's epoch, heartbeat interval and, when it changes, its assignment.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Member id to use in later heartbeats; null in an error response.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch the member must send in the next heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HeartbeatIntervalMs",
-            rust_name: "heartbeat_interval_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms the member should wait between heartbeats.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "New assignment of the member; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_GROUP_HEARTBEAT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_GROUP_HEARTBEAT_RESPONSE_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Member id to use in later heartbeats; null in an error response.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Epoch the member must send in the next heartbeat.",
+    ),
+    FieldSchema::new(
+        "HeartbeatIntervalMs",
+        "heartbeat_interval_ms",
+        FieldType::Int32,
+        "Time in ms the member should wait between heartbeats.",
+    ),
+    FieldSchema {
+        name: "Assignment",
+        rust_name: "assignment",
+        ty: FieldType::Struct(&ASSIGNMENT),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "New assignment of the member; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of ConsumerGroupHeartbeatResponse.Assignment.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Partitions the member may own, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGNMENT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicPartitions",
+        "topic_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Partitions the member may own, grouped by topic.",
+    ),
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of Assignment.TopicPartitions.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID that identifies the topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

@@ -21,48 +21,50 @@ static CONSUMER_PROTOCOL_ASSIGNMENT: StructSchema = StructSchema {
     doc: "Assignment a classic consumer group leader hands to a member, embedded in SyncGroup.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "AssignedPartitions",
-            rust_name: "assigned_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            doc: "Partitions the member is to consume, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UserData",
-            rust_name: "user_data",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Opaque data from the partition assignor; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_PROTOCOL_ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_PROTOCOL_ASSIGNMENT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "AssignedPartitions",
+        "assigned_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+        "Partitions the member is to consume, grouped by topic.",
+    ),
+    FieldSchema {
+        name: "UserData",
+        rust_name: "user_data",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Opaque data from the partition assignor; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ConsumerProtocolAssignment.AssignedPartitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

@@ -21,80 +21,83 @@ static CONSUMER_PROTOCOL_SUBSCRIPTION: StructSchema = StructSchema {
     doc: "Subscription a classic consumer sends on joining its group, embedded in JoinGroup.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics the member subscribes to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UserData",
-            rust_name: "user_data",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Opaque data for the partition assignor; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OwnedPartitions",
-            rust_name: "owned_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Partitions the member owned before the rebalance, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationId",
-            rust_name: "generation_id",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Generation in which the member owned those partitions; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Rack of the member; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONSUMER_PROTOCOL_SUBSCRIPTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONSUMER_PROTOCOL_SUBSCRIPTION_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics the member subscribes to.",
+    ),
+    FieldSchema {
+        name: "UserData",
+        rust_name: "user_data",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Opaque data for the partition assignor; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OwnedPartitions",
+        rust_name: "owned_partitions",
+        ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Partitions the member owned before the rebalance, grouped by topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GenerationId",
+        rust_name: "generation_id",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Generation in which the member owned those partitions; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Rack of the member; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of ConsumerProtocolSubscription.OwnedPartitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(1),
-            doc: "Indexes of the owned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Partitions",
+        rust_name: "partitions",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(1),
+        doc: "Indexes of the owned partitions.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static DELETE_GROUPS_REQUEST: StructSchema = StructSchema {
     doc: "Deletes groups together with their committed offsets.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupsNames",
-            rust_name: "groups_names",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Ids of the groups to delete; a group with active members is refused.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_GROUPS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_GROUPS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "GroupsNames",
+        "groups_names",
+        FieldType::Array(&FieldType::String),
+        "Ids of the groups to delete; a group with active members is refused.",
+    ),
+];

@@ -21,57 +21,58 @@ static DELETE_GROUPS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per group whether it was deleted.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&DELETABLE_GROUP_RESULT)),
-            doc: "One result per group of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_GROUPS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_GROUPS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&DELETABLE_GROUP_RESULT)),
+        "One result per group of the request.",
+    ),
+];
 
 static DELETABLE_GROUP_RESULT: StructSchema = StructSchema {
     name: "DeletableGroupResult",
     doc: "Element of DeleteGroupsResponse.Results.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means it was deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETABLE_GROUP_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETABLE_GROUP_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Id of the group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means it was deleted.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,22 +19,23 @@ static DESCRIBE_GROUPS_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the description of classic groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Ids of the groups to describe.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeAuthorizedOperations",
-            rust_name: "include_authorized_operations",
-            ty: FieldType::Bool,
-            versions: Versions::since(3),
-            doc: "true asks for the operations the caller may perform on each group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_GROUPS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_GROUPS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::String),
+        "Ids of the groups to describe.",
+    ),
+    FieldSchema {
+        name: "IncludeAuthorizedOperations",
+        rust_name: "include_authorized_operations",
+        ty: FieldType::Bool,
+        versions: Versions::since(3),
+        doc: "true asks for the operations the caller may perform on each group.",
+        ..FieldSchema::PLAIN
+    },
+];

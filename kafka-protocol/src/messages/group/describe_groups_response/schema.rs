@@ -21,150 +21,144 @@ static DESCRIBE_GROUPS_RESPONSE: StructSchema = StructSchema {
     doc: "Describes classic groups with their members and assignments.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
-            doc: "One description per requested group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_GROUPS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_GROUPS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
+        "One description per requested group.",
+    ),
+];
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of DescribeGroupsResponse.Groups.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            versions: Versions::since(6),
-            nullable_versions: Versions::since(6),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the described group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupState",
-            rust_name: "group_state",
-            ty: FieldType::String,
-            doc: "State: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; empty text on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            doc: "Protocol type of the group, consumer for consumer groups; empty when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolData",
-            rust_name: "protocol_data",
-            ty: FieldType::String,
-            doc: "Name of the protocol the group selected, for consumers the assignor; empty when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP_MEMBER)),
-            doc: "Current members of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AuthorizedOperations",
-            rust_name: "authorized_operations",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_GROUP_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        versions: Versions::since(6),
+        nullable_versions: Versions::since(6),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the described group.",
+    ),
+    FieldSchema::new(
+        "GroupState",
+        "group_state",
+        FieldType::String,
+        "State: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; empty text on error.",
+    ),
+    FieldSchema::new(
+        "ProtocolType",
+        "protocol_type",
+        FieldType::String,
+        "Protocol type of the group, consumer for consumer groups; empty when it has none.",
+    ),
+    FieldSchema::new(
+        "ProtocolData",
+        "protocol_data",
+        FieldType::String,
+        "Name of the protocol the group selected, for consumers the assignor; empty when none.",
+    ),
+    FieldSchema::new(
+        "Members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP_MEMBER)),
+        "Current members of the group.",
+    ),
+    FieldSchema {
+        name: "AuthorizedOperations",
+        rust_name: "authorized_operations",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBED_GROUP_MEMBER: StructSchema = StructSchema {
     name: "DescribedGroupMember",
     doc: "Element of DescribedGroup.Members.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Identifier of the group member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            nullable_versions: Versions::since(4),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberMetadata",
-            rust_name: "member_metadata",
-            ty: FieldType::Bytes,
-            doc: "Metadata the member joined with for the selected protocol, opaque to the broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberAssignment",
-            rust_name: "member_assignment",
-            ty: FieldType::Bytes,
-            doc: "Assignment the group leader gave the member, opaque to the broker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_GROUP_MEMBER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_GROUP_MEMBER_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Identifier of the group member.",
+    ),
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        nullable_versions: Versions::since(4),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema::new(
+        "MemberMetadata",
+        "member_metadata",
+        FieldType::Bytes,
+        "Metadata the member joined with for the selected protocol, opaque to the broker.",
+    ),
+    FieldSchema::new(
+        "MemberAssignment",
+        "member_assignment",
+        FieldType::Bytes,
+        "Assignment the group leader gave the member, opaque to the broker.",
+    ),
+];

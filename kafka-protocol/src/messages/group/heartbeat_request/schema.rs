@@ -21,38 +21,32 @@ static HEARTBEAT_REQUEST: StructSchema = StructSchema {
     doc: "Keeps a member of a classic group alive.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationId",
-            rust_name: "generation_id",
-            ty: FieldType::Int32,
-            doc: "Generation of the group the member belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id the coordinator assigned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &HEARTBEAT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static HEARTBEAT_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
+    FieldSchema::new(
+        "GenerationId",
+        "generation_id",
+        FieldType::Int32,
+        "Generation of the group the member belongs to.",
+    ),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id the coordinator assigned.",
+    ),
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+];

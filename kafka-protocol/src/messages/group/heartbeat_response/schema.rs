@@ -19,23 +19,24 @@ static HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     doc: "Confirms the heartbeat or tells the member to rejoin.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code; 0 (NONE) means the member is in good standing, 27 (REBALANCE_IN_PROGRESS) means rejoin.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &HEARTBEAT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static HEARTBEAT_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code; 0 (NONE) means the member is in good standing, 27 (REBALANCE_IN_PROGRESS) means rejoin.",
+    ),
+];

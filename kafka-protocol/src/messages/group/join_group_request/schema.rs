@@ -21,98 +21,96 @@ static JOIN_GROUP_REQUEST: StructSchema = StructSchema {
     doc: "Joins a classic group or rejoins it for a rebalance.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group to join.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SessionTimeoutMs",
-            rust_name: "session_timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms without a heartbeat after which the coordinator removes the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RebalanceTimeoutMs",
-            rust_name: "rebalance_timeout_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Longest time in ms the member may take to rejoin; -1 when not given, SessionTimeoutMs then applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id assigned earlier; empty on the first join.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            doc: "Protocol type shared by all members, consumer for consumer groups.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Protocols",
-            rust_name: "protocols",
-            ty: FieldType::Array(&FieldType::Struct(&JOIN_GROUP_REQUEST_PROTOCOL)),
-            doc: "Protocols the member supports, in order of preference.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Reason",
-            rust_name: "reason",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            nullable_versions: Versions::since(8),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Why the member joins or rejoins, for the broker log; null when not given.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &JOIN_GROUP_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static JOIN_GROUP_REQUEST_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the group to join.",
+    ),
+    FieldSchema::new(
+        "SessionTimeoutMs",
+        "session_timeout_ms",
+        FieldType::Int32,
+        "Time in ms without a heartbeat after which the coordinator removes the member.",
+    ),
+    FieldSchema {
+        name: "RebalanceTimeoutMs",
+        rust_name: "rebalance_timeout_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Longest time in ms the member may take to rejoin; -1 when not given, SessionTimeoutMs then applies.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id assigned earlier; empty on the first join.",
+    ),
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ProtocolType",
+        "protocol_type",
+        FieldType::String,
+        "Protocol type shared by all members, consumer for consumer groups.",
+    ),
+    FieldSchema::new(
+        "Protocols",
+        "protocols",
+        FieldType::Array(&FieldType::Struct(&JOIN_GROUP_REQUEST_PROTOCOL)),
+        "Protocols the member supports, in order of preference.",
+    ),
+    FieldSchema {
+        name: "Reason",
+        rust_name: "reason",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        nullable_versions: Versions::since(8),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Why the member joins or rejoins, for the broker log; null when not given.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static JOIN_GROUP_REQUEST_PROTOCOL: StructSchema = StructSchema {
     name: "JoinGroupRequestProtocol",
     doc: "Element of JoinGroupRequest.Protocols.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the protocol, for consumers the partition assignor.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metadata",
-            rust_name: "metadata",
-            ty: FieldType::Bytes,
-            doc: "Metadata of the member for this protocol, for consumers its subscription.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &JOIN_GROUP_REQUEST_PROTOCOL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static JOIN_GROUP_REQUEST_PROTOCOL_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the protocol, for consumers the partition assignor.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Metadata",
+        "metadata",
+        FieldType::Bytes,
+        "Metadata of the member for this protocol, for consumers its subscription.",
+    ),
+];

@@ -21,114 +21,112 @@ static JOIN_GROUP_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the group generation and, to the leader, all members.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationId",
-            rust_name: "generation_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Generation the member has joined; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            versions: Versions::since(7),
-            nullable_versions: Versions::since(7),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Protocol type of the group; null on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolName",
-            rust_name: "protocol_name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(7),
-            doc: "Name of the protocol the coordinator selected; null or empty on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Leader",
-            rust_name: "leader",
-            ty: FieldType::String,
-            doc: "Member id of the group leader; equal to MemberId for the leader itself.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SkipAssignment",
-            rust_name: "skip_assignment",
-            ty: FieldType::Bool,
-            versions: Versions::since(9),
-            doc: "true tells the leader to send no assignment, because the existing one stays valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id assigned to the joining member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&JOIN_GROUP_RESPONSE_MEMBER)),
-            doc: "Members of the group with their metadata; filled for the leader only.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &JOIN_GROUP_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static JOIN_GROUP_RESPONSE_FIELDS: [FieldSchema; 9] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "GenerationId",
+        rust_name: "generation_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Generation the member has joined; -1 on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProtocolType",
+        rust_name: "protocol_type",
+        ty: FieldType::String,
+        versions: Versions::since(7),
+        nullable_versions: Versions::since(7),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Protocol type of the group; null on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProtocolName",
+        rust_name: "protocol_name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(7),
+        doc: "Name of the protocol the coordinator selected; null or empty on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Leader",
+        "leader",
+        FieldType::String,
+        "Member id of the group leader; equal to MemberId for the leader itself.",
+    ),
+    FieldSchema {
+        name: "SkipAssignment",
+        rust_name: "skip_assignment",
+        ty: FieldType::Bool,
+        versions: Versions::since(9),
+        doc: "true tells the leader to send no assignment, because the existing one stays valid.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id assigned to the joining member.",
+    ),
+    FieldSchema::new(
+        "Members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&JOIN_GROUP_RESPONSE_MEMBER)),
+        "Members of the group with their metadata; filled for the leader only.",
+    ),
+];
 
 static JOIN_GROUP_RESPONSE_MEMBER: StructSchema = StructSchema {
     name: "JoinGroupResponseMember",
     doc: "Element of JoinGroupResponse.Members.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Id of this group member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metadata",
-            rust_name: "metadata",
-            ty: FieldType::Bytes,
-            doc: "Metadata this member sent for the selected protocol.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &JOIN_GROUP_RESPONSE_MEMBER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static JOIN_GROUP_RESPONSE_MEMBER_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Id of this group member.",
+    ),
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Metadata",
+        "metadata",
+        FieldType::Bytes,
+        "Metadata this member sent for the selected protocol.",
+    ),
+];

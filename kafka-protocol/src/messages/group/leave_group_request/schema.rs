@@ -21,69 +21,72 @@ static LEAVE_GROUP_REQUEST: StructSchema = StructSchema {
     doc: "Removes members from a classic group.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group to leave.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 2),
-            doc: "Id of the leaving member, up to version 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER_IDENTITY)),
-            versions: Versions::since(3),
-            doc: "Members to remove, from version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEAVE_GROUP_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEAVE_GROUP_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the group to leave.",
+    ),
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 2),
+        doc: "Id of the leaving member, up to version 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Members",
+        rust_name: "members",
+        ty: FieldType::Array(&FieldType::Struct(&MEMBER_IDENTITY)),
+        versions: Versions::since(3),
+        doc: "Members to remove, from version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MEMBER_IDENTITY: StructSchema = StructSchema {
     name: "MemberIdentity",
     doc: "Element of LeaveGroupRequest.Members.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Id of the member to remove; empty when it is named by GroupInstanceId alone.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            doc: "Static membership id of the member to remove; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Reason",
-            rust_name: "reason",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Why the member leaves, for the broker log; null when not given.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_IDENTITY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_IDENTITY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Id of the member to remove; empty when it is named by GroupInstanceId alone.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        doc: "Static membership id of the member to remove; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Reason",
+        rust_name: "reason",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Why the member leaves, for the broker log; null when not given.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,66 +19,69 @@ static LEAVE_GROUP_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the members were removed from the group.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER_RESPONSE)),
-            versions: Versions::since(3),
-            doc: "One result per member of the request, from version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEAVE_GROUP_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEAVE_GROUP_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "Members",
+        rust_name: "members",
+        ty: FieldType::Array(&FieldType::Struct(&MEMBER_RESPONSE)),
+        versions: Versions::since(3),
+        doc: "One result per member of the request, from version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MEMBER_RESPONSE: StructSchema = StructSchema {
     name: "MemberResponse",
     doc: "Element of LeaveGroupResponse.Members.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Id of the member as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            doc: "Static membership id as given in the request; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            doc: "Error code for this member; 0 (NONE) means it was removed.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Id of the member as given in the request.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        doc: "Static membership id as given in the request; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        doc: "Error code for this member; 0 (NONE) means it was removed.",
+        ..FieldSchema::PLAIN
+    },
+];

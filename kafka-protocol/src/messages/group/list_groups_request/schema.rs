@@ -19,23 +19,25 @@ static LIST_GROUPS_REQUEST: StructSchema = StructSchema {
     doc: "Lists the groups the broker coordinates.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "StatesFilter",
-            rust_name: "states_filter",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(4),
-            doc: "States to include, for example Stable or Empty; empty includes all.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TypesFilter",
-            rust_name: "types_filter",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(5),
-            doc: "Group types to include: classic, consumer, share or streams; empty includes all.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_GROUPS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_GROUPS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "StatesFilter",
+        rust_name: "states_filter",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(4),
+        doc: "States to include, for example Stable or Empty; empty includes all.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TypesFilter",
+        rust_name: "types_filter",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(5),
+        doc: "Group types to include: classic, consumer, share or streams; empty includes all.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,72 +19,67 @@ static LIST_GROUPS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the groups the broker coordinates.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&LISTED_GROUP)),
-            doc: "Groups that pass the filters.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_GROUPS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_GROUPS_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::Struct(&LISTED_GROUP)),
+        "Groups that pass the filters.",
+    ),
+];
 
 static LISTED_GROUP: StructSchema = StructSchema {
     name: "ListedGroup",
     doc: "Element of ListGroupsResponse.Groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            doc: "Protocol type of the group, for example consumer or share; empty when the group has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupState",
-            rust_name: "group_state",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            ignorable: true,
-            doc: "Name of the group's state.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupType",
-            rust_name: "group_type",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            ignorable: true,
-            doc: "Type of the group: classic, consumer, share or streams.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LISTED_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LISTED_GROUP_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
+    FieldSchema::new(
+        "ProtocolType",
+        "protocol_type",
+        FieldType::String,
+        "Protocol type of the group, for example consumer or share; empty when the group has none.",
+    ),
+    FieldSchema {
+        name: "GroupState",
+        rust_name: "group_state",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        ignorable: true,
+        doc: "Name of the group's state.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GroupType",
+        rust_name: "group_type",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        ignorable: true,
+        doc: "Type of the group: classic, consumer, share or streams.",
+        ..FieldSchema::PLAIN
+    },
+];

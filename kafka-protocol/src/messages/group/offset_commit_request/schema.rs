@@ -21,137 +21,138 @@ static OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
     doc: "Commits consumed offsets for a group.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group that commits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationIdOrMemberEpoch",
-            rust_name: "generation_id_or_member_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Classic generation or consumer-protocol member epoch; -1 for a commit outside group membership.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Member id of the committing member; empty for a commit outside group membership.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(7),
-            nullable_versions: Versions::since(7),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RetentionTimeMs",
-            rust_name: "retention_time_ms",
-            ty: FieldType::Int64,
-            versions: Versions::new(2, 4),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Time in ms to keep the offsets; -1 takes the broker's setting.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_REQUEST_TOPIC)),
-            doc: "Topics with offsets to commit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_REQUEST_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the group that commits.",
+    ),
+    FieldSchema {
+        name: "GenerationIdOrMemberEpoch",
+        rust_name: "generation_id_or_member_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Classic generation or consumer-protocol member epoch; -1 for a commit outside group membership.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Member id of the committing member; empty for a commit outside group membership.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(7),
+        nullable_versions: Versions::since(7),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RetentionTimeMs",
+        rust_name: "retention_time_ms",
+        ty: FieldType::Int64,
+        versions: Versions::new(2, 4),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Time in ms to keep the offsets; -1 takes the broker's setting.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_REQUEST_TOPIC)),
+        "Topics with offsets to commit.",
+    ),
+];
 
 static OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetCommitRequestTopic",
     doc: "Element of OffsetCommitRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 9),
-            ignorable: true,
-            doc: "Name of the topic, up to version 9.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic, from version 10.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_REQUEST_PARTITION)),
-            doc: "Partitions with offsets to commit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_REQUEST_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 9),
+        ignorable: true,
+        doc: "Name of the topic, up to version 9.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic, from version 10.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_REQUEST_PARTITION)),
+        "Partitions with offsets to commit.",
+    ),
+];
 
 static OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "OffsetCommitRequestPartition",
     doc: "Element of OffsetCommitRequestTopic.Partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedOffset",
-            rust_name: "committed_offset",
-            ty: FieldType::Int64,
-            doc: "Offset to commit, that of the next record to consume.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedLeaderEpoch",
-            rust_name: "committed_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(6),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedMetadata",
-            rust_name: "committed_metadata",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Free text stored with the offset; null or empty when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_REQUEST_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_REQUEST_PARTITION_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "CommittedOffset",
+        "committed_offset",
+        FieldType::Int64,
+        "Offset to commit, that of the next record to consume.",
+    ),
+    FieldSchema {
+        name: "CommittedLeaderEpoch",
+        rust_name: "committed_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(6),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedMetadata",
+        rust_name: "committed_metadata",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Free text stored with the offset; null or empty when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,82 +19,84 @@ static OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether its offset was committed.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_RESPONSE_TOPIC)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_RESPONSE_TOPIC)),
+        "Outcome per topic.",
+    ),
+];
 
 static OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetCommitResponseTopic",
     doc: "Element of OffsetCommitResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 9),
-            ignorable: true,
-            doc: "Name of the topic, up to version 9.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic, from version 10.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_RESPONSE_PARTITION)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_RESPONSE_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 9),
+        ignorable: true,
+        doc: "Name of the topic, up to version 9.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic, from version 10.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&OFFSET_COMMIT_RESPONSE_PARTITION)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetCommitResponsePartition",
     doc: "Element of OffsetCommitResponseTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_COMMIT_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_COMMIT_RESPONSE_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

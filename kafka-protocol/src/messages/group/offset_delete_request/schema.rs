@@ -19,63 +19,65 @@ static OFFSET_DELETE_REQUEST: StructSchema = StructSchema {
     doc: "Deletes committed offsets of a group.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group whose offsets are deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_TOPIC)),
-            doc: "Topics with offsets to delete; topics the group is subscribed to are refused.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the group whose offsets are deleted.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_TOPIC)),
+        "Topics with offsets to delete; topics the group is subscribed to are refused.",
+    ),
+];
 
 static OFFSET_DELETE_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetDeleteRequestTopic",
     doc: "Element of OffsetDeleteRequest.Topics.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_PARTITION)),
-            doc: "Partitions whose committed offset is deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_REQUEST_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_REQUEST_PARTITION)),
+        "Partitions whose committed offset is deleted.",
+    ),
+];
 
 static OFFSET_DELETE_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "OffsetDeleteRequestPartition",
     doc: "Element of OffsetDeleteRequestTopic.Partitions.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_REQUEST_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_REQUEST_PARTITION_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+];

@@ -19,79 +19,81 @@ static OFFSET_DELETE_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether its committed offset was deleted.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_TOPIC)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_TOPIC)),
+        "Outcome per topic.",
+    ),
+];
 
 static OFFSET_DELETE_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetDeleteResponseTopic",
     doc: "Element of OffsetDeleteResponse.Topics.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_PARTITION)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_RESPONSE_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&OFFSET_DELETE_RESPONSE_PARTITION)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static OFFSET_DELETE_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetDeleteResponsePartition",
     doc: "Element of OffsetDeleteResponseTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_DELETE_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_DELETE_RESPONSE_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

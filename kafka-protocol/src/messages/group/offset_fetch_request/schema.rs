@@ -21,150 +21,158 @@ static OFFSET_FETCH_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the committed offsets of groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 7),
-            doc: "Id of the group, up to version 7.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_TOPIC)),
-            versions: Versions::new(0, 7),
-            nullable_versions: Versions::new(2, 7),
-            doc: "Topics of interest, up to version 7; null returns all committed offsets.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_GROUP)),
-            versions: Versions::since(8),
-            doc: "Groups to read, from version 8.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RequireStable",
-            rust_name: "require_stable",
-            ty: FieldType::Bool,
-            versions: Versions::since(7),
-            doc: "true refuses to answer for a partition while a transaction with offsets for it is open.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 7),
+        doc: "Id of the group, up to version 7.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_TOPIC)),
+        versions: Versions::new(0, 7),
+        nullable_versions: Versions::new(2, 7),
+        doc: "Topics of interest, up to version 7; null returns all committed offsets.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Groups",
+        rust_name: "groups",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_GROUP)),
+        versions: Versions::since(8),
+        doc: "Groups to read, from version 8.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RequireStable",
+        rust_name: "require_stable",
+        ty: FieldType::Bool,
+        versions: Versions::since(7),
+        doc: "true refuses to answer for a partition while a transaction with offsets for it is open.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "OffsetFetchRequestTopic",
     doc: "Element of OffsetFetchRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 7),
-            doc: "Name of the topic, up to version 7.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndexes",
-            rust_name: "partition_indexes",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::new(0, 7),
-            doc: "Indexes of the partitions of interest.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_REQUEST_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 7),
+        doc: "Name of the topic, up to version 7.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PartitionIndexes",
+        rust_name: "partition_indexes",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::new(0, 7),
+        doc: "Indexes of the partitions of interest.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_REQUEST_GROUP: StructSchema = StructSchema {
     name: "OffsetFetchRequestGroup",
     doc: "Element of OffsetFetchRequest.Groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::since(9),
-            nullable_versions: Versions::since(9),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Member id of the asking member; null when it asks from outside the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(9),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Member epoch of the asking member; -1 when it is not a member under the consumer protocol.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_TOPICS)),
-            versions: Versions::since(8),
-            nullable_versions: Versions::since(8),
-            doc: "Topics of interest; null returns all committed offsets of the group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_REQUEST_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_REQUEST_GROUP_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        doc: "Id of the group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::since(9),
+        nullable_versions: Versions::since(9),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Member id of the asking member; null when it asks from outside the group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberEpoch",
+        rust_name: "member_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(9),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Member epoch of the asking member; -1 when it is not a member under the consumer protocol.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_REQUEST_TOPICS)),
+        versions: Versions::since(8),
+        nullable_versions: Versions::since(8),
+        doc: "Topics of interest; null returns all committed offsets of the group.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_REQUEST_TOPICS: StructSchema = StructSchema {
     name: "OffsetFetchRequestTopics",
     doc: "Element of OffsetFetchRequestGroup.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(8, 9),
-            ignorable: true,
-            doc: "Name of the topic, up to version 9.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic, from version 10.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndexes",
-            rust_name: "partition_indexes",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(8),
-            doc: "Indexes of the partitions of interest.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_REQUEST_TOPICS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_REQUEST_TOPICS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(8, 9),
+        ignorable: true,
+        doc: "Name of the topic, up to version 9.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic, from version 10.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PartitionIndexes",
+        rust_name: "partition_indexes",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(8),
+        doc: "Indexes of the partitions of interest.",
+        ..FieldSchema::PLAIN
+    },
+];

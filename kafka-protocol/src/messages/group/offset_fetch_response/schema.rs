@@ -21,243 +21,255 @@ static OFFSET_FETCH_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the committed offsets of groups.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_TOPIC)),
-            versions: Versions::new(0, 7),
-            doc: "Offsets per topic, up to version 7.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::new(2, 7),
-            ignorable: true,
-            doc: "Error code for the group, versions 2 to 7; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_GROUP)),
-            versions: Versions::since(8),
-            doc: "One result per group, from version 8.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_TOPIC)),
+        versions: Versions::new(0, 7),
+        doc: "Offsets per topic, up to version 7.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::new(2, 7),
+        ignorable: true,
+        doc: "Error code for the group, versions 2 to 7; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Groups",
+        rust_name: "groups",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_GROUP)),
+        versions: Versions::since(8),
+        doc: "One result per group, from version 8.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "OffsetFetchResponseTopic",
     doc: "Element of OffsetFetchResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 7),
-            doc: "Name of the topic, up to version 7.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_PARTITION)),
-            versions: Versions::new(0, 7),
-            doc: "Offsets per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 7),
+        doc: "Name of the topic, up to version 7.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Partitions",
+        rust_name: "partitions",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_PARTITION)),
+        versions: Versions::new(0, 7),
+        doc: "Offsets per partition of this topic.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "OffsetFetchResponsePartition",
     doc: "Element of OffsetFetchResponseTopic.Partitions.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 7),
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedOffset",
-            rust_name: "committed_offset",
-            ty: FieldType::Int64,
-            versions: Versions::new(0, 7),
-            doc: "Committed offset, that of the next record to consume; -1 when none is committed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedLeaderEpoch",
-            rust_name: "committed_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::new(5, 7),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metadata",
-            rust_name: "metadata",
-            ty: FieldType::String,
-            versions: Versions::new(0, 7),
-            nullable_versions: Versions::new(0, 7),
-            doc: "Free text stored with the offset; null or empty when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::new(0, 7),
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_PARTITION_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 7),
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedOffset",
+        rust_name: "committed_offset",
+        ty: FieldType::Int64,
+        versions: Versions::new(0, 7),
+        doc: "Committed offset, that of the next record to consume; -1 when none is committed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedLeaderEpoch",
+        rust_name: "committed_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::new(5, 7),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Metadata",
+        rust_name: "metadata",
+        ty: FieldType::String,
+        versions: Versions::new(0, 7),
+        nullable_versions: Versions::new(0, 7),
+        doc: "Free text stored with the offset; null or empty when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::new(0, 7),
+        doc: "Error code for this partition; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_RESPONSE_GROUP: StructSchema = StructSchema {
     name: "OffsetFetchResponseGroup",
     doc: "Element of OffsetFetchResponse.Groups.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_TOPICS)),
-            versions: Versions::since(8),
-            doc: "Offsets per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(8),
-            doc: "Error code for this group; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_GROUP_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        doc: "Id of the group.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_TOPICS)),
+        versions: Versions::since(8),
+        doc: "Offsets per topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(8),
+        doc: "Error code for this group; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_RESPONSE_TOPICS: StructSchema = StructSchema {
     name: "OffsetFetchResponseTopics",
     doc: "Element of OffsetFetchResponseGroup.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(8, 9),
-            ignorable: true,
-            doc: "Name of the topic, up to version 9.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(10),
-            ignorable: true,
-            doc: "UUID of the topic, from version 10.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_PARTITIONS)),
-            versions: Versions::since(8),
-            doc: "Offsets per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_TOPICS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_TOPICS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(8, 9),
+        ignorable: true,
+        doc: "Name of the topic, up to version 9.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(10),
+        ignorable: true,
+        doc: "UUID of the topic, from version 10.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Partitions",
+        rust_name: "partitions",
+        ty: FieldType::Array(&FieldType::Struct(&OFFSET_FETCH_RESPONSE_PARTITIONS)),
+        versions: Versions::since(8),
+        doc: "Offsets per partition of this topic.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OFFSET_FETCH_RESPONSE_PARTITIONS: StructSchema = StructSchema {
     name: "OffsetFetchResponsePartitions",
     doc: "Element of OffsetFetchResponseTopics.Partitions.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            versions: Versions::since(8),
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedOffset",
-            rust_name: "committed_offset",
-            ty: FieldType::Int64,
-            versions: Versions::since(8),
-            doc: "Committed offset, that of the next record to consume; -1 when none is committed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedLeaderEpoch",
-            rust_name: "committed_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(8),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Metadata",
-            rust_name: "metadata",
-            ty: FieldType::String,
-            versions: Versions::since(8),
-            nullable_versions: Versions::since(8),
-            doc: "Free text stored with the offset; null or empty when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(8),
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OFFSET_FETCH_RESPONSE_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OFFSET_FETCH_RESPONSE_PARTITIONS_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        versions: Versions::since(8),
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedOffset",
+        rust_name: "committed_offset",
+        ty: FieldType::Int64,
+        versions: Versions::since(8),
+        doc: "Committed offset, that of the next record to consume; -1 when none is committed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedLeaderEpoch",
+        rust_name: "committed_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(8),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Metadata",
+        rust_name: "metadata",
+        ty: FieldType::String,
+        versions: Versions::since(8),
+        nullable_versions: Versions::since(8),
+        doc: "Free text stored with the offset; null or empty when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(8),
+        doc: "Error code for this partition; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,91 +21,84 @@ static SYNC_GROUP_REQUEST: StructSchema = StructSchema {
     doc: "Completes a rebalance of a classic group; the leader sends the assignments with it.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationId",
-            rust_name: "generation_id",
-            ty: FieldType::Int32,
-            doc: "Generation the member joined.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id the coordinator assigned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Protocol type of the group, checked by the coordinator; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolName",
-            rust_name: "protocol_name",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Name of the selected protocol, checked by the coordinator; null skips the check.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignments",
-            rust_name: "assignments",
-            ty: FieldType::Array(&FieldType::Struct(&SYNC_GROUP_REQUEST_ASSIGNMENT)),
-            doc: "Assignment of every member when sent by the leader; empty otherwise.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SYNC_GROUP_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SYNC_GROUP_REQUEST_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the group."),
+    FieldSchema::new(
+        "GenerationId",
+        "generation_id",
+        FieldType::Int32,
+        "Generation the member joined.",
+    ),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id the coordinator assigned.",
+    ),
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProtocolType",
+        rust_name: "protocol_type",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Protocol type of the group, checked by the coordinator; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProtocolName",
+        rust_name: "protocol_name",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Name of the selected protocol, checked by the coordinator; null skips the check.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Assignments",
+        "assignments",
+        FieldType::Array(&FieldType::Struct(&SYNC_GROUP_REQUEST_ASSIGNMENT)),
+        "Assignment of every member when sent by the leader; empty otherwise.",
+    ),
+];
 
 static SYNC_GROUP_REQUEST_ASSIGNMENT: StructSchema = StructSchema {
     name: "SyncGroupRequestAssignment",
     doc: "Element of SyncGroupRequest.Assignments.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Id of the member the assignment is for.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Bytes,
-            doc: "Assignment of the member, opaque to the broker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SYNC_GROUP_REQUEST_ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SYNC_GROUP_REQUEST_ASSIGNMENT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Id of the member the assignment is for.",
+    ),
+    FieldSchema::new(
+        "Assignment",
+        "assignment",
+        FieldType::Bytes,
+        "Assignment of the member, opaque to the broker.",
+    ),
+];

@@ -21,52 +21,52 @@ static SYNC_GROUP_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the member's assignment for the new generation.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolType",
-            rust_name: "protocol_type",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Protocol type of the group; null on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProtocolName",
-            rust_name: "protocol_name",
-            ty: FieldType::String,
-            versions: Versions::since(5),
-            nullable_versions: Versions::since(5),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Name of the selected protocol; null on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Bytes,
-            doc: "Assignment the group leader made for the member, opaque to the broker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SYNC_GROUP_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SYNC_GROUP_RESPONSE_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ProtocolType",
+        rust_name: "protocol_type",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Protocol type of the group; null on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProtocolName",
+        rust_name: "protocol_name",
+        ty: FieldType::String,
+        versions: Versions::since(5),
+        nullable_versions: Versions::since(5),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Name of the selected protocol; null on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Assignment",
+        "assignment",
+        FieldType::Bytes,
+        "Assignment the group leader made for the member, opaque to the broker.",
+    ),
+];

@@ -21,18 +21,20 @@ static ABORT_TRANSACTION_RECORD: StructSchema = StructSchema {
     doc: "Ends a metadata transaction and discards the records written in it.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Reason",
-            rust_name: "reason",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "Why the transaction is aborted; null when not stated.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ABORT_TRANSACTION_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ABORT_TRANSACTION_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Reason",
+        rust_name: "reason",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "Why the transaction is aborted; null when not stated.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,63 +19,52 @@ static ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     doc: "Adds an ACL.",
     min_size: 24,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID that identifies the ACL.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name or name prefix of the resource; * covers all resources of the type.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PatternType",
-            rust_name: "pattern_type",
-            ty: FieldType::Int8,
-            doc: "How the resource name matches: 3 literal, 4 prefixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Principal",
-            rust_name: "principal",
-            ty: FieldType::String,
-            doc: "Principal the ACL applies to, as type:name, for example User:alice.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Client host the ACL applies to; * covers all hosts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Operation",
-            rust_name: "operation",
-            ty: FieldType::Int8,
-            doc: "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PermissionType",
-            rust_name: "permission_type",
-            ty: FieldType::Int8,
-            doc: "Effect of the ACL: 2 deny, 3 allow.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACCESS_CONTROL_ENTRY_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACCESS_CONTROL_ENTRY_RECORD_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID that identifies the ACL."),
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name or name prefix of the resource; * covers all resources of the type.",
+    ),
+    FieldSchema::new(
+        "PatternType",
+        "pattern_type",
+        FieldType::Int8,
+        "How the resource name matches: 3 literal, 4 prefixed.",
+    ),
+    FieldSchema::new(
+        "Principal",
+        "principal",
+        FieldType::String,
+        "Principal the ACL applies to, as type:name, for example User:alice.",
+    ),
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Client host the ACL applies to; * covers all hosts.",
+    ),
+    FieldSchema::new(
+        "Operation",
+        "operation",
+        FieldType::Int8,
+        "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
+    ),
+    FieldSchema::new(
+        "PermissionType",
+        "permission_type",
+        FieldType::Int8,
+        "Effect of the ACL: 2 deny, 3 allow.",
+    ),
+];

@@ -21,18 +21,20 @@ static BEGIN_TRANSACTION_RECORD: StructSchema = StructSchema {
     doc: "Starts a metadata transaction, whose records take effect together.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "Name of the transaction, for logs; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BEGIN_TRANSACTION_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BEGIN_TRANSACTION_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "Name of the transaction, for logs; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

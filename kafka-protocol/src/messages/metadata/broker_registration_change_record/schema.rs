@@ -21,62 +21,62 @@ static BROKER_REGISTRATION_CHANGE_RECORD: StructSchema = StructSchema {
     doc: "Changes single properties of a broker's registration.",
     min_size: 13,
     known_tags: 4,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker whose registration changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            doc: "Epoch of the registration that changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fenced",
-            rust_name: "fenced",
-            ty: FieldType::Int8,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "Change of fencing: -1 unfence, 0 no change, 1 fence.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InControlledShutdown",
-            rust_name: "in_controlled_shutdown",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(1),
-            doc: "Change of shutdown state: 0 no change, 1 enters controlled shutdown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogDirs",
-            rust_name: "log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(2),
-            doc: "UUIDs of the broker's available log directories; empty when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CordonedLogDirs",
-            rust_name: "cordoned_log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(3),
-            default: DefaultValue::Null,
-            doc: "UUIDs of log directories that accept no new replicas; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_REGISTRATION_CHANGE_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_REGISTRATION_CHANGE_RECORD_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker whose registration changes.",
+    ),
+    FieldSchema::new(
+        "BrokerEpoch",
+        "broker_epoch",
+        FieldType::Int64,
+        "Epoch of the registration that changes.",
+    ),
+    FieldSchema {
+        name: "Fenced",
+        rust_name: "fenced",
+        ty: FieldType::Int8,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "Change of fencing: -1 unfence, 0 no change, 1 fence.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "InControlledShutdown",
+        rust_name: "in_controlled_shutdown",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(1),
+        doc: "Change of shutdown state: 0 no change, 1 enters controlled shutdown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogDirs",
+        rust_name: "log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(2),
+        doc: "UUIDs of the broker's available log directories; empty when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CordonedLogDirs",
+        rust_name: "cordoned_log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(3),
+        default: DefaultValue::Null,
+        doc: "UUIDs of log directories that accept no new replicas; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static CLEAR_ELR_RECORD: StructSchema = StructSchema {
     doc: "Clears the eligible leader replicas of one topic or of all topics.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic to clear; empty clears all topics.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLEAR_ELR_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLEAR_ELR_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic to clear; empty clears all topics.",
+    ),
+];

@@ -19,60 +19,59 @@ static CLIENT_QUOTA_RECORD: StructSchema = StructSchema {
     doc: "Sets or removes one client quota.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Entity",
-            rust_name: "entity",
-            ty: FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
-            doc: "Components that together identify the quota entity.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the quota, for example producer_byte_rate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::Float64,
-            doc: "Quota value, in the unit of the quota; unused when Remove is true.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Remove",
-            rust_name: "remove",
-            ty: FieldType::Bool,
-            doc: "true removes the quota, false sets it to Value.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLIENT_QUOTA_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLIENT_QUOTA_RECORD_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "Entity",
+        "entity",
+        FieldType::Array(&FieldType::Struct(&ENTITY_DATA)),
+        "Components that together identify the quota entity.",
+    ),
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the quota, for example producer_byte_rate.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::Float64,
+        "Quota value, in the unit of the quota; unused when Remove is true.",
+    ),
+    FieldSchema::new(
+        "Remove",
+        "remove",
+        FieldType::Bool,
+        "true removes the quota, false sets it to Value.",
+    ),
+];
 
 static ENTITY_DATA: StructSchema = StructSchema {
     name: "EntityData",
     doc: "Element of ClientQuotaRecord.Entity.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "EntityType",
-            rust_name: "entity_type",
-            ty: FieldType::String,
-            doc: "Kind of quota entity: user, client-id or ip.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EntityName",
-            rust_name: "entity_name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Name of the quota entity; null stands for the default entity of that type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENTITY_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENTITY_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "EntityType",
+        "entity_type",
+        FieldType::String,
+        "Kind of quota entity: user, client-id or ip.",
+    ),
+    FieldSchema {
+        name: "EntityName",
+        rust_name: "entity_name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Name of the quota entity; null stands for the default entity of that type.",
+        ..FieldSchema::PLAIN
+    },
+];

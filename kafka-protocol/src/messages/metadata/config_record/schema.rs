@@ -19,36 +19,30 @@ static CONFIG_RECORD: StructSchema = StructSchema {
     doc: "Sets or removes one dynamic configuration of a resource.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Value of the configuration; null removes it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONFIG_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONFIG_RECORD_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name of the resource, for a broker its id; an empty broker name is the cluster-wide default.",
+    ),
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the configuration."),
+    FieldSchema {
+        name: "Value",
+        rust_name: "value",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Value of the configuration; null removes it.",
+        ..FieldSchema::PLAIN
+    },
+];

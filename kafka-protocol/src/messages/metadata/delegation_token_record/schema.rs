@@ -19,56 +19,51 @@ static DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
     doc: "Adds a delegation token or changes its expiry time.",
     min_size: 29,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Owner",
-            rust_name: "owner",
-            ty: FieldType::String,
-            doc: "Principal that owns the token, as type:name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Requester",
-            rust_name: "requester",
-            ty: FieldType::String,
-            doc: "Principal that asked for the token, as type:name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Renewers",
-            rust_name: "renewers",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Principals that may renew the token, as type:name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IssueTimestamp",
-            rust_name: "issue_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time the token was issued, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxTimestamp",
-            rust_name: "max_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time beyond which the token cannot be renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ExpirationTimestamp",
-            rust_name: "expiration_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time the token expires unless renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenId",
-            rust_name: "token_id",
-            ty: FieldType::String,
-            doc: "Public identifier of the delegation token.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELEGATION_TOKEN_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELEGATION_TOKEN_RECORD_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "Owner",
+        "owner",
+        FieldType::String,
+        "Principal that owns the token, as type:name.",
+    ),
+    FieldSchema::new(
+        "Requester",
+        "requester",
+        FieldType::String,
+        "Principal that asked for the token, as type:name.",
+    ),
+    FieldSchema::new(
+        "Renewers",
+        "renewers",
+        FieldType::Array(&FieldType::String),
+        "Principals that may renew the token, as type:name.",
+    ),
+    FieldSchema::new(
+        "IssueTimestamp",
+        "issue_timestamp",
+        FieldType::Int64,
+        "Time the token was issued, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "MaxTimestamp",
+        "max_timestamp",
+        FieldType::Int64,
+        "Time beyond which the token cannot be renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "ExpirationTimestamp",
+        "expiration_timestamp",
+        FieldType::Int64,
+        "Time the token expires unless renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "TokenId",
+        "token_id",
+        FieldType::String,
+        "Public identifier of the delegation token.",
+    ),
+];

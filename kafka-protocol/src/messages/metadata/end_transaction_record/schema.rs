@@ -3,7 +3,7 @@
 //! The schema of [`EndTransactionRecord`](super::EndTransactionRecord).
 
 use crate::protocol::{MessageSchema, Versions};
-use crate::protocol::schema::{MessageKind, StructSchema};
+use crate::protocol::schema::{FieldSchema, MessageKind, StructSchema};
 
 pub(super) static SCHEMA: MessageSchema = MessageSchema {
     name: "EndTransactionRecord",
@@ -19,6 +19,6 @@ static END_TRANSACTION_RECORD: StructSchema = StructSchema {
     doc: "Ends a metadata transaction and makes its records take effect.",
     min_size: 1,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };

@@ -19,21 +19,21 @@ static FEATURE_LEVEL_RECORD: StructSchema = StructSchema {
     doc: "Sets the finalized level of a cluster feature.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the feature, for example metadata.version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FeatureLevel",
-            rust_name: "feature_level",
-            ty: FieldType::Int16,
-            doc: "Finalized level of the feature; 0 removes it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FEATURE_LEVEL_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FEATURE_LEVEL_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Name",
+        "name",
+        FieldType::String,
+        "Name of the feature, for example metadata.version.",
+    ),
+    FieldSchema::new(
+        "FeatureLevel",
+        "feature_level",
+        FieldType::Int16,
+        "Finalized level of the feature; 0 removes it.",
+    ),
+];

@@ -3,7 +3,7 @@
 //! The schema of [`NoOpRecord`](super::NoOpRecord).
 
 use crate::protocol::{MessageSchema, Versions};
-use crate::protocol::schema::{MessageKind, StructSchema};
+use crate::protocol::schema::{FieldSchema, MessageKind, StructSchema};
 
 pub(super) static SCHEMA: MessageSchema = MessageSchema {
     name: "NoOpRecord",
@@ -19,6 +19,6 @@ static NO_OP_RECORD: StructSchema = StructSchema {
     doc: "Changes nothing; it lets the metadata log advance at regular intervals.",
     min_size: 1,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };

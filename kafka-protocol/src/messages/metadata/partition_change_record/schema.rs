@@ -21,122 +21,123 @@ static PARTITION_CHANGE_RECORD: StructSchema = StructSchema {
     doc: "Changes the state of a partition; fields at their default leave it unchanged.",
     min_size: 21,
     known_tags: 9,
-    fields: &[
-        FieldSchema {
-            name: "PartitionId",
-            rust_name: "partition_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the partition belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Isr",
-            rust_name: "isr",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "Broker ids of the in-sync replicas; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Leader",
-            rust_name: "leader",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(0),
-            tag: Some(1),
-            default: DefaultValue::Int(-2),
-            doc: "Node id of the leader; -1 when there is none, -2 when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Replicas",
-            rust_name: "replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(2),
-            default: DefaultValue::Null,
-            doc: "Broker ids of the replicas, preferred leader first; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemovingReplicas",
-            rust_name: "removing_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(3),
-            default: DefaultValue::Null,
-            doc: "Broker ids the reassignment removes; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AddingReplicas",
-            rust_name: "adding_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(4),
-            default: DefaultValue::Null,
-            doc: "Broker ids the reassignment adds; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderRecoveryState",
-            rust_name: "leader_recovery_state",
-            ty: FieldType::Int8,
-            tagged_versions: Versions::since(0),
-            tag: Some(5),
-            default: DefaultValue::Int(-1),
-            doc: "Leader state: 0 recovered, 1 recovering after an unclean election, -1 unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Directories",
-            rust_name: "directories",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(8),
-            default: DefaultValue::Null,
-            doc: "Log directory UUID of each replica, in the order of Replicas; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EligibleLeaderReplicas",
-            rust_name: "eligible_leader_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(6),
-            default: DefaultValue::Null,
-            doc: "Brokers outside the ISR that may be elected leader cleanly; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastKnownElr",
-            rust_name: "last_known_elr",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(7),
-            default: DefaultValue::Null,
-            doc: "Last known members of the eligible-leader set that lost their place in it; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_CHANGE_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_CHANGE_RECORD_FIELDS: [FieldSchema; 11] = [
+    FieldSchema {
+        name: "PartitionId",
+        rust_name: "partition_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the partition belongs to.",
+    ),
+    FieldSchema {
+        name: "Isr",
+        rust_name: "isr",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "Broker ids of the in-sync replicas; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Leader",
+        rust_name: "leader",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(0),
+        tag: Some(1),
+        default: DefaultValue::Int(-2),
+        doc: "Node id of the leader; -1 when there is none, -2 when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Replicas",
+        rust_name: "replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(2),
+        default: DefaultValue::Null,
+        doc: "Broker ids of the replicas, preferred leader first; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RemovingReplicas",
+        rust_name: "removing_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(3),
+        default: DefaultValue::Null,
+        doc: "Broker ids the reassignment removes; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AddingReplicas",
+        rust_name: "adding_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(4),
+        default: DefaultValue::Null,
+        doc: "Broker ids the reassignment adds; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderRecoveryState",
+        rust_name: "leader_recovery_state",
+        ty: FieldType::Int8,
+        tagged_versions: Versions::since(0),
+        tag: Some(5),
+        default: DefaultValue::Int(-1),
+        doc: "Leader state: 0 recovered, 1 recovering after an unclean election, -1 unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Directories",
+        rust_name: "directories",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(8),
+        default: DefaultValue::Null,
+        doc: "Log directory UUID of each replica, in the order of Replicas; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "EligibleLeaderReplicas",
+        rust_name: "eligible_leader_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(6),
+        default: DefaultValue::Null,
+        doc: "Brokers outside the ISR that may be elected leader cleanly; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastKnownElr",
+        rust_name: "last_known_elr",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(7),
+        default: DefaultValue::Null,
+        doc: "Last known members of the eligible-leader set that lost their place in it; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,115 +21,112 @@ static PARTITION_RECORD: StructSchema = StructSchema {
     doc: "Complete state of a partition, written when it is created or in a snapshot.",
     min_size: 37,
     known_tags: 3,
-    fields: &[
-        FieldSchema {
-            name: "PartitionId",
-            rust_name: "partition_id",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the partition belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Replicas",
-            rust_name: "replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the replicas, preferred leader first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Isr",
-            rust_name: "isr",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids of the in-sync replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemovingReplicas",
-            rust_name: "removing_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids the ongoing reassignment removes; empty when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AddingReplicas",
-            rust_name: "adding_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Broker ids the ongoing reassignment adds; empty when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Leader",
-            rust_name: "leader",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Node id of the leader; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderRecoveryState",
-            rust_name: "leader_recovery_state",
-            ty: FieldType::Int8,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "State of the leader: 0 recovered, 1 recovering after an unclean election.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Leader epoch, raised each time the leadership changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionEpoch",
-            rust_name: "partition_epoch",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Partition epoch, raised by the controller on every change of the partition's state.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Directories",
-            rust_name: "directories",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(1),
-            doc: "Log directory UUID of each replica, in the order of Replicas.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EligibleLeaderReplicas",
-            rust_name: "eligible_leader_replicas",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(1),
-            default: DefaultValue::Null,
-            doc: "Brokers outside the ISR that may be elected leader cleanly; null when there are none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastKnownElr",
-            rust_name: "last_known_elr",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(2),
-            default: DefaultValue::Null,
-            doc: "Last known members of the eligible-leader set that lost their place in it; null when there are none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RECORD_FIELDS: [FieldSchema; 13] = [
+    FieldSchema {
+        name: "PartitionId",
+        rust_name: "partition_id",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the partition belongs to.",
+    ),
+    FieldSchema::new(
+        "Replicas",
+        "replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the replicas, preferred leader first.",
+    ),
+    FieldSchema::new(
+        "Isr",
+        "isr",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids of the in-sync replicas.",
+    ),
+    FieldSchema::new(
+        "RemovingReplicas",
+        "removing_replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids the ongoing reassignment removes; empty when none.",
+    ),
+    FieldSchema::new(
+        "AddingReplicas",
+        "adding_replicas",
+        FieldType::Array(&FieldType::Int32),
+        "Broker ids the ongoing reassignment adds; empty when none.",
+    ),
+    FieldSchema {
+        name: "Leader",
+        rust_name: "leader",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Node id of the leader; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderRecoveryState",
+        rust_name: "leader_recovery_state",
+        ty: FieldType::Int8,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "State of the leader: 0 recovered, 1 recovering after an unclean election.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LeaderEpoch",
+        rust_name: "leader_epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Leader epoch, raised each time the leadership changes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PartitionEpoch",
+        rust_name: "partition_epoch",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Partition epoch, raised by the controller on every change of the partition's state.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Directories",
+        rust_name: "directories",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(1),
+        doc: "Log directory UUID of each replica, in the order of Replicas.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "EligibleLeaderReplicas",
+        rust_name: "eligible_leader_replicas",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(1),
+        default: DefaultValue::Null,
+        doc: "Brokers outside the ISR that may be elected leader cleanly; null when there are none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastKnownElr",
+        rust_name: "last_known_elr",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(2),
+        default: DefaultValue::Null,
+        doc: "Last known members of the eligible-leader set that lost their place in it; null when there are none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,29 +21,29 @@ static PRODUCER_IDS_RECORD: StructSchema = StructSchema {
     doc: "Records that a block of producer ids was handed out.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that received the block.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Registration epoch of that broker; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NextProducerId",
-            rust_name: "next_producer_id",
-            ty: FieldType::Int64,
-            doc: "First producer id of the next block to hand out.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCER_IDS_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCER_IDS_RECORD_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that received the block.",
+    ),
+    FieldSchema {
+        name: "BrokerEpoch",
+        rust_name: "broker_epoch",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Registration epoch of that broker; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "NextProducerId",
+        "next_producer_id",
+        FieldType::Int64,
+        "First producer id of the next block to hand out.",
+    ),
+];

@@ -21,167 +21,163 @@ static REGISTER_BROKER_RECORD: StructSchema = StructSchema {
     doc: "Registers a broker.",
     min_size: 33,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsMigratingZkBroker",
-            rust_name: "is_migrating_zk_broker",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true for a ZooKeeper-mode broker in migration to KRaft; false in current releases.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncarnationId",
-            rust_name: "incarnation_id",
-            ty: FieldType::Uuid,
-            doc: "Random UUID of this run of the process; it changes at every restart.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            doc: "Epoch granted to this registration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndPoints",
-            rust_name: "end_points",
-            ty: FieldType::Array(&FieldType::Struct(&BROKER_ENDPOINT)),
-            doc: "Listeners the broker advertises.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Features",
-            rust_name: "features",
-            ty: FieldType::Array(&FieldType::Struct(&BROKER_FEATURE)),
-            doc: "Features the broker supports with their level ranges.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Rack of the broker; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fenced",
-            rust_name: "fenced",
-            ty: FieldType::Bool,
-            default: DefaultValue::True,
-            doc: "true when the broker is fenced, as every broker is at first.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InControlledShutdown",
-            rust_name: "in_controlled_shutdown",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true when the broker is in controlled shutdown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LogDirs",
-            rust_name: "log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(3),
-            tagged_versions: Versions::since(3),
-            tag: Some(0),
-            doc: "UUIDs of the broker's available log directories.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CordonedLogDirs",
-            rust_name: "cordoned_log_dirs",
-            ty: FieldType::Array(&FieldType::Uuid),
-            versions: Versions::since(4),
-            nullable_versions: Versions::since(4),
-            tagged_versions: Versions::since(4),
-            tag: Some(1),
-            default: DefaultValue::Null,
-            doc: "UUIDs of log directories that accept no new replicas; null when not reported.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REGISTER_BROKER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REGISTER_BROKER_RECORD_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker.",
+    ),
+    FieldSchema {
+        name: "IsMigratingZkBroker",
+        rust_name: "is_migrating_zk_broker",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true for a ZooKeeper-mode broker in migration to KRaft; false in current releases.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "IncarnationId",
+        "incarnation_id",
+        FieldType::Uuid,
+        "Random UUID of this run of the process; it changes at every restart.",
+    ),
+    FieldSchema::new(
+        "BrokerEpoch",
+        "broker_epoch",
+        FieldType::Int64,
+        "Epoch granted to this registration.",
+    ),
+    FieldSchema::new(
+        "EndPoints",
+        "end_points",
+        FieldType::Array(&FieldType::Struct(&BROKER_ENDPOINT)),
+        "Listeners the broker advertises.",
+    ),
+    FieldSchema::new(
+        "Features",
+        "features",
+        FieldType::Array(&FieldType::Struct(&BROKER_FEATURE)),
+        "Features the broker supports with their level ranges.",
+    ),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Rack of the broker; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Fenced",
+        rust_name: "fenced",
+        ty: FieldType::Bool,
+        default: DefaultValue::True,
+        doc: "true when the broker is fenced, as every broker is at first.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "InControlledShutdown",
+        rust_name: "in_controlled_shutdown",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true when the broker is in controlled shutdown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LogDirs",
+        rust_name: "log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(3),
+        tagged_versions: Versions::since(3),
+        tag: Some(0),
+        doc: "UUIDs of the broker's available log directories.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CordonedLogDirs",
+        rust_name: "cordoned_log_dirs",
+        ty: FieldType::Array(&FieldType::Uuid),
+        versions: Versions::since(4),
+        nullable_versions: Versions::since(4),
+        tagged_versions: Versions::since(4),
+        tag: Some(1),
+        default: DefaultValue::Null,
+        doc: "UUIDs of log directories that accept no new replicas; null when not reported.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static BROKER_ENDPOINT: StructSchema = StructSchema {
     name: "BrokerEndpoint",
     doc: "Element of RegisterBrokerRecord.EndPoints.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SecurityProtocol",
-            rust_name: "security_protocol",
-            ty: FieldType::Int16,
-            doc: "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "SecurityProtocol",
+        "security_protocol",
+        FieldType::Int16,
+        "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+    ),
+];
 
 static BROKER_FEATURE: StructSchema = StructSchema {
     name: "BrokerFeature",
     doc: "Element of RegisterBrokerRecord.Features.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the feature, for example metadata.version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinSupportedVersion",
-            rust_name: "min_supported_version",
-            ty: FieldType::Int16,
-            doc: "Lowest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxSupportedVersion",
-            rust_name: "max_supported_version",
-            ty: FieldType::Int16,
-            doc: "Highest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BROKER_FEATURE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BROKER_FEATURE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the feature, for example metadata.version.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MinSupportedVersion",
+        "min_supported_version",
+        FieldType::Int16,
+        "Lowest feature level the node supports, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxSupportedVersion",
+        "max_supported_version",
+        FieldType::Int16,
+        "Highest feature level the node supports, inclusive.",
+    ),
+];

@@ -19,113 +19,109 @@ static REGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
     doc: "Registers a controller.",
     min_size: 24,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ControllerId",
-            rust_name: "controller_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the controller.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncarnationId",
-            rust_name: "incarnation_id",
-            ty: FieldType::Uuid,
-            doc: "Random UUID of this run of the process; it changes at every restart.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ZkMigrationReady",
-            rust_name: "zk_migration_ready",
-            ty: FieldType::Bool,
-            doc: "true when the controller could take part in a migration from ZooKeeper; false in current releases.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndPoints",
-            rust_name: "end_points",
-            ty: FieldType::Array(&FieldType::Struct(&CONTROLLER_ENDPOINT)),
-            doc: "Listeners the controller offers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Features",
-            rust_name: "features",
-            ty: FieldType::Array(&FieldType::Struct(&CONTROLLER_FEATURE)),
-            doc: "Features the controller supports with their level ranges.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REGISTER_CONTROLLER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REGISTER_CONTROLLER_RECORD_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "ControllerId",
+        "controller_id",
+        FieldType::Int32,
+        "Node id of the controller.",
+    ),
+    FieldSchema::new(
+        "IncarnationId",
+        "incarnation_id",
+        FieldType::Uuid,
+        "Random UUID of this run of the process; it changes at every restart.",
+    ),
+    FieldSchema::new(
+        "ZkMigrationReady",
+        "zk_migration_ready",
+        FieldType::Bool,
+        "true when the controller could take part in a migration from ZooKeeper; false in current releases.",
+    ),
+    FieldSchema::new(
+        "EndPoints",
+        "end_points",
+        FieldType::Array(&FieldType::Struct(&CONTROLLER_ENDPOINT)),
+        "Listeners the controller offers.",
+    ),
+    FieldSchema::new(
+        "Features",
+        "features",
+        FieldType::Array(&FieldType::Struct(&CONTROLLER_FEATURE)),
+        "Features the controller supports with their level ranges.",
+    ),
+];
 
 static CONTROLLER_ENDPOINT: StructSchema = StructSchema {
     name: "ControllerEndpoint",
     doc: "Element of RegisterControllerRecord.EndPoints.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port advertised for the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SecurityProtocol",
-            rust_name: "security_protocol",
-            ty: FieldType::Int16,
-            doc: "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONTROLLER_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONTROLLER_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port advertised for the listener.",
+    ),
+    FieldSchema::new(
+        "SecurityProtocol",
+        "security_protocol",
+        FieldType::Int16,
+        "Listener security: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+    ),
+];
 
 static CONTROLLER_FEATURE: StructSchema = StructSchema {
     name: "ControllerFeature",
     doc: "Element of RegisterControllerRecord.Features.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the feature, for example metadata.version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinSupportedVersion",
-            rust_name: "min_supported_version",
-            ty: FieldType::Int16,
-            doc: "Lowest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxSupportedVersion",
-            rust_name: "max_supported_version",
-            ty: FieldType::Int16,
-            doc: "Highest feature level the node supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONTROLLER_FEATURE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONTROLLER_FEATURE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the feature, for example metadata.version.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MinSupportedVersion",
+        "min_supported_version",
+        FieldType::Int16,
+        "Lowest feature level the node supports, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxSupportedVersion",
+        "max_supported_version",
+        FieldType::Int16,
+        "Highest feature level the node supports, inclusive.",
+    ),
+];

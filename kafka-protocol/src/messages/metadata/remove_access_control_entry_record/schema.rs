@@ -19,14 +19,10 @@ static REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructSchema = StructSchema {
     doc: "Removes an ACL.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the ACL to remove.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOVE_ACCESS_CONTROL_ENTRY_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOVE_ACCESS_CONTROL_ENTRY_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the ACL to remove."),
+];

@@ -19,14 +19,15 @@ static REMOVE_DELEGATION_TOKEN_RECORD: StructSchema = StructSchema {
     doc: "Removes a delegation token.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TokenId",
-            rust_name: "token_id",
-            ty: FieldType::String,
-            doc: "Identifier of the token to remove.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOVE_DELEGATION_TOKEN_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOVE_DELEGATION_TOKEN_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TokenId",
+        "token_id",
+        FieldType::String,
+        "Identifier of the token to remove.",
+    ),
+];

@@ -19,14 +19,15 @@ static REMOVE_TOPIC_RECORD: StructSchema = StructSchema {
     doc: "Deletes a topic with all its partitions.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic to delete.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOVE_TOPIC_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOVE_TOPIC_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic to delete.",
+    ),
+];

@@ -19,21 +19,16 @@ static REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
     doc: "Removes a SCRAM credential of a user.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::Int8,
-            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOVE_USER_SCRAM_CREDENTIAL_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOVE_USER_SCRAM_CREDENTIAL_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::Int8,
+        "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+    ),
+];

@@ -19,21 +19,11 @@ static TOPIC_RECORD: StructSchema = StructSchema {
     doc: "Creates a topic.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the new topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the new topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the new topic."),
+    FieldSchema::new("TopicId", "topic_id", FieldType::Uuid, "UUID of the new topic."),
+];

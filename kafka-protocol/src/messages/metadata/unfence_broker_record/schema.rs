@@ -19,21 +19,16 @@ static UNFENCE_BROKER_RECORD: StructSchema = StructSchema {
     doc: "Unfences a broker; superseded by BrokerRegistrationChangeRecord.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker to unfence.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int64,
-            doc: "Registration epoch of the broker to unfence.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UNFENCE_BROKER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UNFENCE_BROKER_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Id", "id", FieldType::Int32, "Node id of the broker to unfence."),
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int64,
+        "Registration epoch of the broker to unfence.",
+    ),
+];

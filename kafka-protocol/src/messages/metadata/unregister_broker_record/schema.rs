@@ -19,21 +19,21 @@ static UNREGISTER_BROKER_RECORD: StructSchema = StructSchema {
     doc: "Removes the registration of a broker.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker to remove.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerEpoch",
-            rust_name: "broker_epoch",
-            ty: FieldType::Int64,
-            doc: "Epoch of the registration to remove.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UNREGISTER_BROKER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UNREGISTER_BROKER_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker to remove.",
+    ),
+    FieldSchema::new(
+        "BrokerEpoch",
+        "broker_epoch",
+        FieldType::Int64,
+        "Epoch of the registration to remove.",
+    ),
+];

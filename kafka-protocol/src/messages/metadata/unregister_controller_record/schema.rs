@@ -19,14 +19,15 @@ static UNREGISTER_CONTROLLER_RECORD: StructSchema = StructSchema {
     doc: "Removes the registration of a controller.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ControllerId",
-            rust_name: "controller_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the controller to remove.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UNREGISTER_CONTROLLER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UNREGISTER_CONTROLLER_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "ControllerId",
+        "controller_id",
+        FieldType::Int32,
+        "Node id of the controller to remove.",
+    ),
+];

@@ -19,49 +19,35 @@ static USER_SCRAM_CREDENTIAL_RECORD: StructSchema = StructSchema {
     doc: "Sets a SCRAM credential of a user.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::Int8,
-            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Salt",
-            rust_name: "salt",
-            ty: FieldType::Bytes,
-            doc: "Random salt of the credential.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StoredKey",
-            rust_name: "stored_key",
-            ty: FieldType::Bytes,
-            doc: "SCRAM stored key, with which the broker checks the client's proof.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ServerKey",
-            rust_name: "server_key",
-            ty: FieldType::Bytes,
-            doc: "SCRAM server key, with which the broker proves itself to the client.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Iterations",
-            rust_name: "iterations",
-            ty: FieldType::Int32,
-            doc: "Number of hash iterations of the SCRAM credential.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &USER_SCRAM_CREDENTIAL_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static USER_SCRAM_CREDENTIAL_RECORD_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::Int8,
+        "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+    ),
+    FieldSchema::new("Salt", "salt", FieldType::Bytes, "Random salt of the credential."),
+    FieldSchema::new(
+        "StoredKey",
+        "stored_key",
+        FieldType::Bytes,
+        "SCRAM stored key, with which the broker checks the client's proof.",
+    ),
+    FieldSchema::new(
+        "ServerKey",
+        "server_key",
+        FieldType::Bytes,
+        "SCRAM server key, with which the broker proves itself to the client.",
+    ),
+    FieldSchema::new(
+        "Iterations",
+        "iterations",
+        FieldType::Int32,
+        "Number of hash iterations of the SCRAM credential.",
+    ),
+];

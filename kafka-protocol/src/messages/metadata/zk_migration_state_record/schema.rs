@@ -19,14 +19,15 @@ static ZK_MIGRATION_STATE_RECORD: StructSchema = StructSchema {
     doc: "Records the state of the migration from ZooKeeper to KRaft.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ZkMigrationState",
-            rust_name: "zk_migration_state",
-            ty: FieldType::Int8,
-            doc: "Numeric migration state; 0 means none, the cluster has always used KRaft.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ZK_MIGRATION_STATE_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ZK_MIGRATION_STATE_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "ZkMigrationState",
+        "zk_migration_state",
+        FieldType::Int8,
+        "Numeric migration state; 0 means none, the cluster has always used KRaft.",
+    ),
+];

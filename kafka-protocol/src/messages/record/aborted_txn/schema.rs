@@ -19,35 +19,33 @@ static ABORTED_TXN: StructSchema = StructSchema {
     doc: "Entry of a log segment's transaction index, recording one aborted transaction.",
     min_size: 32,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id whose transaction was aborted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "Offset at which the aborted transaction begins, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Offset at which the aborted transaction ends, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastStableOffset",
-            rust_name: "last_stable_offset",
-            ty: FieldType::Int64,
-            doc: "Last stable offset of the partition stored with this entry.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ABORTED_TXN_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ABORTED_TXN_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id whose transaction was aborted.",
+    ),
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "Offset at which the aborted transaction begins, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Offset at which the aborted transaction ends, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastStableOffset",
+        "last_stable_offset",
+        FieldType::Int64,
+        "Last stable offset of the partition stored with this entry.",
+    ),
+];

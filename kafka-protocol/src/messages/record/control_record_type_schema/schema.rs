@@ -19,14 +19,15 @@ static CONTROL_RECORD_TYPE_SCHEMA: StructSchema = StructSchema {
     doc: "Key of a control record, telling which kind of control record it is.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Type",
-            rust_name: "type",
-            ty: FieldType::Int16,
-            doc: "Kind: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 KRaft voters.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CONTROL_RECORD_TYPE_SCHEMA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CONTROL_RECORD_TYPE_SCHEMA_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Type",
+        "type",
+        FieldType::Int16,
+        "Kind: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 KRaft version, 6 KRaft voters.",
+    ),
+];

@@ -19,14 +19,15 @@ static END_TXN_MARKER: StructSchema = StructSchema {
     doc: "Value of the control record that ends a transaction in a partition.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "CoordinatorEpoch",
-            rust_name: "coordinator_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the transaction coordinator that wrote the marker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &END_TXN_MARKER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static END_TXN_MARKER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "CoordinatorEpoch",
+        "coordinator_epoch",
+        FieldType::Int32,
+        "Epoch of the transaction coordinator that wrote the marker.",
+    ),
+];

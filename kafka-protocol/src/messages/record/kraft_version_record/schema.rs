@@ -19,21 +19,21 @@ static KRAFT_VERSION_RECORD: StructSchema = StructSchema {
     doc: "Control record that sets the finalized KRaft version of the metadata quorum.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int16,
-            doc: "Version of this record's format.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "KRaftVersion",
-            rust_name: "kraft_version",
-            ty: FieldType::Int16,
-            doc: "Finalized kraft.version: 0 static voters, 1 voters that can change at run time.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KRAFT_VERSION_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KRAFT_VERSION_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int16,
+        "Version of this record's format.",
+    ),
+    FieldSchema::new(
+        "KRaftVersion",
+        "kraft_version",
+        FieldType::Int16,
+        "Finalized kraft.version: 0 static voters, 1 voters that can change at run time.",
+    ),
+];

@@ -19,60 +19,59 @@ static LEADER_CHANGE_MESSAGE: StructSchema = StructSchema {
     doc: "Control record a new KRaft leader writes at the start of its epoch.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int16,
-            doc: "Version of this record's format.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the new leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Voters",
-            rust_name: "voters",
-            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
-            doc: "Voters of the quorum at the time of the election.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GrantingVoters",
-            rust_name: "granting_voters",
-            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
-            doc: "Voters that voted for the leader, as far as it knows.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_CHANGE_MESSAGE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_CHANGE_MESSAGE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int16,
+        "Version of this record's format.",
+    ),
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the new leader.",
+    ),
+    FieldSchema::new(
+        "Voters",
+        "voters",
+        FieldType::Array(&FieldType::Struct(&VOTER)),
+        "Voters of the quorum at the time of the election.",
+    ),
+    FieldSchema::new(
+        "GrantingVoters",
+        "granting_voters",
+        FieldType::Array(&FieldType::Struct(&VOTER)),
+        "Voters that voted for the leader, as far as it knows.",
+    ),
+];
 
 static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of LeaderChangeMessage.Voters, LeaderChangeMessage.GrantingVoters.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the KRaft voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            doc: "Metadata log directory UUID of the voter; all zero when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOTER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOTER_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "VoterId",
+        "voter_id",
+        FieldType::Int32,
+        "Node id of the KRaft voter.",
+    ),
+    FieldSchema {
+        name: "VoterDirectoryId",
+        rust_name: "voter_directory_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        doc: "Metadata log directory UUID of the voter; all zero when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static SNAPSHOT_FOOTER_RECORD: StructSchema = StructSchema {
     doc: "Control record that ends a KRaft metadata snapshot.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int16,
-            doc: "Version of this record's format.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SNAPSHOT_FOOTER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SNAPSHOT_FOOTER_RECORD_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int16,
+        "Version of this record's format.",
+    ),
+];

@@ -19,21 +19,21 @@ static SNAPSHOT_HEADER_RECORD: StructSchema = StructSchema {
     doc: "Control record that starts a KRaft metadata snapshot.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int16,
-            doc: "Version of this record's format.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastContainedLogTimestamp",
-            rust_name: "last_contained_log_timestamp",
-            ty: FieldType::Int64,
-            doc: "When the newest log record covered by the snapshot was appended, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SNAPSHOT_HEADER_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SNAPSHOT_HEADER_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int16,
+        "Version of this record's format.",
+    ),
+    FieldSchema::new(
+        "LastContainedLogTimestamp",
+        "last_contained_log_timestamp",
+        FieldType::Int64,
+        "When the newest log record covered by the snapshot was appended, in ms since the epoch.",
+    ),
+];

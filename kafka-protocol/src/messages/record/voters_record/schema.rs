@@ -19,115 +19,108 @@ static VOTERS_RECORD: StructSchema = StructSchema {
     doc: "Control record that holds the current voter set of the metadata quorum.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int16,
-            doc: "Version of this record's format.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Voters",
-            rust_name: "voters",
-            ty: FieldType::Array(&FieldType::Struct(&VOTER)),
-            doc: "Voters of the quorum.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOTERS_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOTERS_RECORD_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Version",
+        "version",
+        FieldType::Int16,
+        "Version of this record's format.",
+    ),
+    FieldSchema::new(
+        "Voters",
+        "voters",
+        FieldType::Array(&FieldType::Struct(&VOTER)),
+        "Voters of the quorum.",
+    ),
+];
 
 static VOTER: StructSchema = StructSchema {
     name: "Voter",
     doc: "Element of VotersRecord.Voters.",
     min_size: 27,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "VoterId",
-            rust_name: "voter_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the KRaft voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VoterDirectoryId",
-            rust_name: "voter_directory_id",
-            ty: FieldType::Uuid,
-            doc: "Metadata log directory UUID of the voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Endpoints",
-            rust_name: "endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&ENDPOINT)),
-            doc: "Listeners on which the voter can be reached.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "KRaftVersionFeature",
-            rust_name: "kraft_version_feature",
-            ty: FieldType::Struct(&KRAFT_VERSION_FEATURE),
-            doc: "Range of kraft.version levels the voter supports.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOTER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOTER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "VoterId",
+        "voter_id",
+        FieldType::Int32,
+        "Node id of the KRaft voter.",
+    ),
+    FieldSchema::new(
+        "VoterDirectoryId",
+        "voter_directory_id",
+        FieldType::Uuid,
+        "Metadata log directory UUID of the voter.",
+    ),
+    FieldSchema::new(
+        "Endpoints",
+        "endpoints",
+        FieldType::Array(&FieldType::Struct(&ENDPOINT)),
+        "Listeners on which the voter can be reached.",
+    ),
+    FieldSchema::new(
+        "KRaftVersionFeature",
+        "kraft_version_feature",
+        FieldType::Struct(&KRAFT_VERSION_FEATURE),
+        "Range of kraft.version levels the voter supports.",
+    ),
+];
 
 static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Element of Voter.Endpoints.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the listener, unique within the voter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address of the listener.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port of the listener.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the listener, unique within the voter.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address of the listener.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Uint16, "TCP port of the listener."),
+];
 
 static KRAFT_VERSION_FEATURE: StructSchema = StructSchema {
     name: "KRaftVersionFeature",
     doc: "Value of Voter.KRaftVersionFeature.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MinSupportedVersion",
-            rust_name: "min_supported_version",
-            ty: FieldType::Int16,
-            doc: "Lowest kraft.version the voter supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxSupportedVersion",
-            rust_name: "max_supported_version",
-            ty: FieldType::Int16,
-            doc: "Highest kraft.version the voter supports, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KRAFT_VERSION_FEATURE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KRAFT_VERSION_FEATURE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "MinSupportedVersion",
+        "min_supported_version",
+        FieldType::Int16,
+        "Lowest kraft.version the voter supports, inclusive.",
+    ),
+    FieldSchema::new(
+        "MaxSupportedVersion",
+        "max_supported_version",
+        FieldType::Int16,
+        "Highest kraft.version the voter supports, inclusive.",
+    ),
+];

@@ -19,90 +19,87 @@ static ALTER_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
     doc: "Creates, replaces and deletes SCRAM credentials of users.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Deletions",
-            rust_name: "deletions",
-            ty: FieldType::Array(&FieldType::Struct(&SCRAM_CREDENTIAL_DELETION)),
-            doc: "Credentials to delete.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Upsertions",
-            rust_name: "upsertions",
-            ty: FieldType::Array(&FieldType::Struct(&SCRAM_CREDENTIAL_UPSERTION)),
-            doc: "Credentials to create or replace.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_USER_SCRAM_CREDENTIALS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_USER_SCRAM_CREDENTIALS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Deletions",
+        "deletions",
+        FieldType::Array(&FieldType::Struct(&SCRAM_CREDENTIAL_DELETION)),
+        "Credentials to delete.",
+    ),
+    FieldSchema::new(
+        "Upsertions",
+        "upsertions",
+        FieldType::Array(&FieldType::Struct(&SCRAM_CREDENTIAL_UPSERTION)),
+        "Credentials to create or replace.",
+    ),
+];
 
 static SCRAM_CREDENTIAL_DELETION: StructSchema = StructSchema {
     name: "ScramCredentialDeletion",
     doc: "Element of AlterUserScramCredentialsRequest.Deletions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the user whose credential is deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::Int8,
-            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SCRAM_CREDENTIAL_DELETION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SCRAM_CREDENTIAL_DELETION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Name",
+        "name",
+        FieldType::String,
+        "Name of the user whose credential is deleted.",
+    ),
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::Int8,
+        "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+    ),
+];
 
 static SCRAM_CREDENTIAL_UPSERTION: StructSchema = StructSchema {
     name: "ScramCredentialUpsertion",
     doc: "Element of AlterUserScramCredentialsRequest.Upsertions.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the user whose credential is set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::Int8,
-            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Iterations",
-            rust_name: "iterations",
-            ty: FieldType::Int32,
-            doc: "Number of hash iterations of the SCRAM credential.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Salt",
-            rust_name: "salt",
-            ty: FieldType::Bytes,
-            doc: "Salt drawn at random by the client when it hashed the password.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SaltedPassword",
-            rust_name: "salted_password",
-            ty: FieldType::Bytes,
-            doc: "Password after salting and iterated hashing; the plain password is never sent.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SCRAM_CREDENTIAL_UPSERTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SCRAM_CREDENTIAL_UPSERTION_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "Name",
+        "name",
+        FieldType::String,
+        "Name of the user whose credential is set.",
+    ),
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::Int8,
+        "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+    ),
+    FieldSchema::new(
+        "Iterations",
+        "iterations",
+        FieldType::Int32,
+        "Number of hash iterations of the SCRAM credential.",
+    ),
+    FieldSchema::new(
+        "Salt",
+        "salt",
+        FieldType::Bytes,
+        "Salt drawn at random by the client when it hashed the password.",
+    ),
+    FieldSchema::new(
+        "SaltedPassword",
+        "salted_password",
+        FieldType::Bytes,
+        "Password after salting and iterated hashing; the plain password is never sent.",
+    ),
+];

@@ -19,55 +19,48 @@ static ALTER_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per user whether the credential changes were applied.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_USER_SCRAM_CREDENTIALS_RESULT),
-            ),
-            doc: "One result per user named in the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_USER_SCRAM_CREDENTIALS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_USER_SCRAM_CREDENTIALS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&ALTER_USER_SCRAM_CREDENTIALS_RESULT)),
+        "One result per user named in the request.",
+    ),
+];
 
 static ALTER_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
     name: "AlterUserScramCredentialsResult",
     doc: "Element of AlterUserScramCredentialsResponse.Results.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "User",
-            rust_name: "user",
-            ty: FieldType::String,
-            doc: "Name of the user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this user; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_USER_SCRAM_CREDENTIALS_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_USER_SCRAM_CREDENTIALS_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("User", "user", FieldType::String, "Name of the user."),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this user; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

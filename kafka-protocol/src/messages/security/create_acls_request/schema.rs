@@ -21,75 +21,72 @@ static CREATE_ACLS_REQUEST: StructSchema = StructSchema {
     doc: "Creates access control entries.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Creations",
-            rust_name: "creations",
-            ty: FieldType::Array(&FieldType::Struct(&ACL_CREATION)),
-            doc: "ACLs to create.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_ACLS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_ACLS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Creations",
+        "creations",
+        FieldType::Array(&FieldType::Struct(&ACL_CREATION)),
+        "ACLs to create.",
+    ),
+];
 
 static ACL_CREATION: StructSchema = StructSchema {
     name: "AclCreation",
     doc: "Element of CreateAclsRequest.Creations.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name or name prefix of the resource; * covers all resources of the type.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourcePatternType",
-            rust_name: "resource_pattern_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(3),
-            doc: "How ResourceName matches: 3 literal, 4 prefixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Principal",
-            rust_name: "principal",
-            ty: FieldType::String,
-            doc: "Principal the ACL applies to, as type:name, for example User:alice.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Client host the ACL applies to; * covers all hosts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Operation",
-            rust_name: "operation",
-            ty: FieldType::Int8,
-            doc: "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PermissionType",
-            rust_name: "permission_type",
-            ty: FieldType::Int8,
-            doc: "Effect of the ACL: 2 deny, 3 allow.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACL_CREATION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACL_CREATION_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name or name prefix of the resource; * covers all resources of the type.",
+    ),
+    FieldSchema {
+        name: "ResourcePatternType",
+        rust_name: "resource_pattern_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(3),
+        doc: "How ResourceName matches: 3 literal, 4 prefixed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Principal",
+        "principal",
+        FieldType::String,
+        "Principal the ACL applies to, as type:name, for example User:alice.",
+    ),
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Client host the ACL applies to; * covers all hosts.",
+    ),
+    FieldSchema::new(
+        "Operation",
+        "operation",
+        FieldType::Int8,
+        "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
+    ),
+    FieldSchema::new(
+        "PermissionType",
+        "permission_type",
+        FieldType::Int8,
+        "Effect of the ACL: 2 deny, 3 allow.",
+    ),
+];

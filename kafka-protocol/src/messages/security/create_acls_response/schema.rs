@@ -19,46 +19,47 @@ static CREATE_ACLS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per ACL whether it was created.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&ACL_CREATION_RESULT)),
-            doc: "One result per ACL, in the order of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_ACLS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_ACLS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&ACL_CREATION_RESULT)),
+        "One result per ACL, in the order of the request.",
+    ),
+];
 
 static ACL_CREATION_RESULT: StructSchema = StructSchema {
     name: "AclCreationResult",
     doc: "Element of CreateAclsResponse.Results.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this ACL; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACL_CREATION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACL_CREATION_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this ACL; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

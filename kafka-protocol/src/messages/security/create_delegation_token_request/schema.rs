@@ -19,63 +19,63 @@ static CREATE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     doc: "Creates a delegation token.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "OwnerPrincipalType",
-            rust_name: "owner_principal_type",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            doc: "Principal type of the token owner; null makes the requester the owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OwnerPrincipalName",
-            rust_name: "owner_principal_name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            doc: "Principal name of the token owner; null makes the requester the owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Renewers",
-            rust_name: "renewers",
-            ty: FieldType::Array(&FieldType::Struct(&CREATABLE_RENEWERS)),
-            doc: "Principals that may renew the token, besides its owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxLifetimeMs",
-            rust_name: "max_lifetime_ms",
-            ty: FieldType::Int64,
-            doc: "Longest lifetime of the token in ms; -1 takes the broker's limit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_DELEGATION_TOKEN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_DELEGATION_TOKEN_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "OwnerPrincipalType",
+        rust_name: "owner_principal_type",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        doc: "Principal type of the token owner; null makes the requester the owner.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OwnerPrincipalName",
+        rust_name: "owner_principal_name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        doc: "Principal name of the token owner; null makes the requester the owner.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Renewers",
+        "renewers",
+        FieldType::Array(&FieldType::Struct(&CREATABLE_RENEWERS)),
+        "Principals that may renew the token, besides its owner.",
+    ),
+    FieldSchema::new(
+        "MaxLifetimeMs",
+        "max_lifetime_ms",
+        FieldType::Int64,
+        "Longest lifetime of the token in ms; -1 takes the broker's limit.",
+    ),
+];
 
 static CREATABLE_RENEWERS: StructSchema = StructSchema {
     name: "CreatableRenewers",
     doc: "Element of CreateDelegationTokenRequest.Renewers.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PrincipalType",
-            rust_name: "principal_type",
-            ty: FieldType::String,
-            doc: "Type of the principal, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalName",
-            rust_name: "principal_name",
-            ty: FieldType::String,
-            doc: "Name of the principal within its type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATABLE_RENEWERS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATABLE_RENEWERS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PrincipalType",
+        "principal_type",
+        FieldType::String,
+        "Type of the principal, usually User.",
+    ),
+    FieldSchema::new(
+        "PrincipalName",
+        "principal_name",
+        FieldType::String,
+        "Name of the principal within its type.",
+    ),
+];

@@ -19,86 +19,79 @@ static CREATE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the new delegation token.",
     min_size: 35,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalType",
-            rust_name: "principal_type",
-            ty: FieldType::String,
-            doc: "Principal type of the token owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalName",
-            rust_name: "principal_name",
-            ty: FieldType::String,
-            doc: "Principal name of the token owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenRequesterPrincipalType",
-            rust_name: "token_requester_principal_type",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Type of the principal that asked for the token, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenRequesterPrincipalName",
-            rust_name: "token_requester_principal_name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Name of the principal that asked for the token.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IssueTimestampMs",
-            rust_name: "issue_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time the token was issued, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ExpiryTimestampMs",
-            rust_name: "expiry_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time the token expires unless renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxTimestampMs",
-            rust_name: "max_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time beyond which the token cannot be renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenId",
-            rust_name: "token_id",
-            ty: FieldType::String,
-            doc: "Public identifier of the delegation token.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Hmac",
-            rust_name: "hmac",
-            ty: FieldType::Bytes,
-            doc: "Secret HMAC of the delegation token, used to authenticate with it and to name it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREATE_DELEGATION_TOKEN_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREATE_DELEGATION_TOKEN_RESPONSE_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "PrincipalType",
+        "principal_type",
+        FieldType::String,
+        "Principal type of the token owner.",
+    ),
+    FieldSchema::new(
+        "PrincipalName",
+        "principal_name",
+        FieldType::String,
+        "Principal name of the token owner.",
+    ),
+    FieldSchema {
+        name: "TokenRequesterPrincipalType",
+        rust_name: "token_requester_principal_type",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Type of the principal that asked for the token, usually User.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TokenRequesterPrincipalName",
+        rust_name: "token_requester_principal_name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Name of the principal that asked for the token.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "IssueTimestampMs",
+        "issue_timestamp_ms",
+        FieldType::Int64,
+        "Time the token was issued, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "ExpiryTimestampMs",
+        "expiry_timestamp_ms",
+        FieldType::Int64,
+        "Time the token expires unless renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "MaxTimestampMs",
+        "max_timestamp_ms",
+        FieldType::Int64,
+        "Time beyond which the token cannot be renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "TokenId",
+        "token_id",
+        FieldType::String,
+        "Public identifier of the delegation token.",
+    ),
+    FieldSchema::new(
+        "Hmac",
+        "hmac",
+        FieldType::Bytes,
+        "Secret HMAC of the delegation token, used to authenticate with it and to name it.",
+    ),
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+];

@@ -19,28 +19,27 @@ static DEFAULT_PRINCIPAL_DATA: StructSchema = StructSchema {
     doc: "Serialized form of a Kafka principal, as carried by forwarded requests.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Type",
-            rust_name: "type",
-            ty: FieldType::String,
-            doc: "Type of the principal, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the principal within its type.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenAuthenticated",
-            rust_name: "token_authenticated",
-            ty: FieldType::Bool,
-            doc: "true when the client authenticated with a delegation token.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DEFAULT_PRINCIPAL_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DEFAULT_PRINCIPAL_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Type",
+        "type",
+        FieldType::String,
+        "Type of the principal, usually User.",
+    ),
+    FieldSchema::new(
+        "Name",
+        "name",
+        FieldType::String,
+        "Name of the principal within its type.",
+    ),
+    FieldSchema::new(
+        "TokenAuthenticated",
+        "token_authenticated",
+        FieldType::Bool,
+        "true when the client authenticated with a delegation token.",
+    ),
+];

@@ -21,78 +21,78 @@ static DELETE_ACLS_REQUEST: StructSchema = StructSchema {
     doc: "Deletes the ACLs that match any of the given filters.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Filters",
-            rust_name: "filters",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_ACLS_FILTER)),
-            doc: "Filters that select the ACLs to delete.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_ACLS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_ACLS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Filters",
+        "filters",
+        FieldType::Array(&FieldType::Struct(&DELETE_ACLS_FILTER)),
+        "Filters that select the ACLs to delete.",
+    ),
+];
 
 static DELETE_ACLS_FILTER: StructSchema = StructSchema {
     name: "DeleteAclsFilter",
     doc: "Element of DeleteAclsRequest.Filters.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceTypeFilter",
-            rust_name: "resource_type_filter",
-            ty: FieldType::Int8,
-            doc: "Resource kind to match: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceNameFilter",
-            rust_name: "resource_name_filter",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Resource name to match; null matches any name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PatternTypeFilter",
-            rust_name: "pattern_type_filter",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(3),
-            doc: "Pattern type to match: 1 any, 2 all patterns that cover the name, 3 literal, 4 prefixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalFilter",
-            rust_name: "principal_filter",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Principal to match, as type:name; null matches any principal.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HostFilter",
-            rust_name: "host_filter",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Host to match; null matches any host.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Operation",
-            rust_name: "operation",
-            ty: FieldType::Int8,
-            doc: "ACL operation code to match; 1 matches any operation.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PermissionType",
-            rust_name: "permission_type",
-            ty: FieldType::Int8,
-            doc: "Permission to match: 1 any, 2 deny, 3 allow.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_ACLS_FILTER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_ACLS_FILTER_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "ResourceTypeFilter",
+        "resource_type_filter",
+        FieldType::Int8,
+        "Resource kind to match: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user.",
+    ),
+    FieldSchema {
+        name: "ResourceNameFilter",
+        rust_name: "resource_name_filter",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Resource name to match; null matches any name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PatternTypeFilter",
+        rust_name: "pattern_type_filter",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(3),
+        doc: "Pattern type to match: 1 any, 2 all patterns that cover the name, 3 literal, 4 prefixed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PrincipalFilter",
+        rust_name: "principal_filter",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Principal to match, as type:name; null matches any principal.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HostFilter",
+        rust_name: "host_filter",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Host to match; null matches any host.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Operation",
+        "operation",
+        FieldType::Int8,
+        "ACL operation code to match; 1 matches any operation.",
+    ),
+    FieldSchema::new(
+        "PermissionType",
+        "permission_type",
+        FieldType::Int8,
+        "Permission to match: 1 any, 2 deny, 3 allow.",
+    ),
+];

@@ -21,129 +21,124 @@ static DELETE_ACLS_RESPONSE: StructSchema = StructSchema {
     doc: "Lists the ACLs deleted by each filter.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FilterResults",
-            rust_name: "filter_results",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_ACLS_FILTER_RESULT)),
-            doc: "One result per filter, in the order of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_ACLS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_ACLS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "FilterResults",
+        "filter_results",
+        FieldType::Array(&FieldType::Struct(&DELETE_ACLS_FILTER_RESULT)),
+        "One result per filter, in the order of the request.",
+    ),
+];
 
 static DELETE_ACLS_FILTER_RESULT: StructSchema = StructSchema {
     name: "DeleteAclsFilterResult",
     doc: "Element of DeleteAclsResponse.FilterResults.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this filter; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MatchingAcls",
-            rust_name: "matching_acls",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_ACLS_MATCHING_ACL)),
-            doc: "ACLs that matched the filter.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_ACLS_FILTER_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_ACLS_FILTER_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this filter; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MatchingAcls",
+        "matching_acls",
+        FieldType::Array(&FieldType::Struct(&DELETE_ACLS_MATCHING_ACL)),
+        "ACLs that matched the filter.",
+    ),
+];
 
 static DELETE_ACLS_MATCHING_ACL: StructSchema = StructSchema {
     name: "DeleteAclsMatchingAcl",
     doc: "Element of DeleteAclsFilterResult.MatchingAcls.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this ACL; 0 (NONE) means it was deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name or name prefix of the resource the ACL covers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PatternType",
-            rust_name: "pattern_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(3),
-            doc: "How the resource name matches: 3 literal, 4 prefixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Principal",
-            rust_name: "principal",
-            ty: FieldType::String,
-            doc: "Principal the ACL applies to, as type:name, for example User:alice.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Client host the ACL applies to; * covers all hosts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Operation",
-            rust_name: "operation",
-            ty: FieldType::Int8,
-            doc: "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PermissionType",
-            rust_name: "permission_type",
-            ty: FieldType::Int8,
-            doc: "Effect of the ACL: 2 deny, 3 allow.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_ACLS_MATCHING_ACL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_ACLS_MATCHING_ACL_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this ACL; 0 (NONE) means it was deleted.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name or name prefix of the resource the ACL covers.",
+    ),
+    FieldSchema {
+        name: "PatternType",
+        rust_name: "pattern_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(3),
+        doc: "How the resource name matches: 3 literal, 4 prefixed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Principal",
+        "principal",
+        FieldType::String,
+        "Principal the ACL applies to, as type:name, for example User:alice.",
+    ),
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Client host the ACL applies to; * covers all hosts.",
+    ),
+    FieldSchema::new(
+        "Operation",
+        "operation",
+        FieldType::Int8,
+        "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
+    ),
+    FieldSchema::new(
+        "PermissionType",
+        "permission_type",
+        FieldType::Int8,
+        "Effect of the ACL: 2 deny, 3 allow.",
+    ),
+];

@@ -21,114 +21,110 @@ static DESCRIBE_ACLS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the ACLs that match the filter, grouped by resource.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Resources",
-            rust_name: "resources",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_ACLS_RESOURCE)),
-            doc: "Resource patterns with at least one matching ACL.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_ACLS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_ACLS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Resources",
+        "resources",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_ACLS_RESOURCE)),
+        "Resource patterns with at least one matching ACL.",
+    ),
+];
 
 static DESCRIBE_ACLS_RESOURCE: StructSchema = StructSchema {
     name: "DescribeAclsResource",
     doc: "Element of DescribeAclsResponse.Resources.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ResourceType",
-            rust_name: "resource_type",
-            ty: FieldType::Int8,
-            doc: "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResourceName",
-            rust_name: "resource_name",
-            ty: FieldType::String,
-            doc: "Name or name prefix of the resource.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PatternType",
-            rust_name: "pattern_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(3),
-            doc: "How the resource name matches: 3 literal, 4 prefixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Acls",
-            rust_name: "acls",
-            ty: FieldType::Array(&FieldType::Struct(&ACL_DESCRIPTION)),
-            doc: "Matching ACLs of this resource pattern.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_ACLS_RESOURCE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_ACLS_RESOURCE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ResourceType",
+        "resource_type",
+        FieldType::Int8,
+        "Kind of resource: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.",
+    ),
+    FieldSchema::new(
+        "ResourceName",
+        "resource_name",
+        FieldType::String,
+        "Name or name prefix of the resource.",
+    ),
+    FieldSchema {
+        name: "PatternType",
+        rust_name: "pattern_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(3),
+        doc: "How the resource name matches: 3 literal, 4 prefixed.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Acls",
+        "acls",
+        FieldType::Array(&FieldType::Struct(&ACL_DESCRIPTION)),
+        "Matching ACLs of this resource pattern.",
+    ),
+];
 
 static ACL_DESCRIPTION: StructSchema = StructSchema {
     name: "AclDescription",
     doc: "Element of DescribeAclsResource.Acls.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Principal",
-            rust_name: "principal",
-            ty: FieldType::String,
-            doc: "Principal the ACL applies to, as type:name, for example User:alice.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Client host the ACL applies to; * covers all hosts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Operation",
-            rust_name: "operation",
-            ty: FieldType::Int8,
-            doc: "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PermissionType",
-            rust_name: "permission_type",
-            ty: FieldType::Int8,
-            doc: "Effect of the ACL: 2 deny, 3 allow.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACL_DESCRIPTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACL_DESCRIPTION_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "Principal",
+        "principal",
+        FieldType::String,
+        "Principal the ACL applies to, as type:name, for example User:alice.",
+    ),
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Client host the ACL applies to; * covers all hosts.",
+    ),
+    FieldSchema::new(
+        "Operation",
+        "operation",
+        FieldType::Int8,
+        "ACL operation: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10/11 describe/alter configs, 12 idempotent write, 13/14 create/describe tokens, 15 two-phase commit.",
+    ),
+    FieldSchema::new(
+        "PermissionType",
+        "permission_type",
+        FieldType::Int8,
+        "Effect of the ACL: 2 deny, 3 allow.",
+    ),
+];

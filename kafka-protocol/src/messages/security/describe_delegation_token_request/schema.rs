@@ -19,39 +19,41 @@ static DESCRIBE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     doc: "Lists delegation tokens.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Owners",
-            rust_name: "owners",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_DELEGATION_TOKEN_OWNER)),
-            nullable_versions: Versions::since(0),
-            doc: "Owners whose tokens are wanted; null returns every token the caller may see.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_DELEGATION_TOKEN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_DELEGATION_TOKEN_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Owners",
+        rust_name: "owners",
+        ty: FieldType::Array(&FieldType::Struct(&DESCRIBE_DELEGATION_TOKEN_OWNER)),
+        nullable_versions: Versions::since(0),
+        doc: "Owners whose tokens are wanted; null returns every token the caller may see.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_DELEGATION_TOKEN_OWNER: StructSchema = StructSchema {
     name: "DescribeDelegationTokenOwner",
     doc: "Element of DescribeDelegationTokenRequest.Owners.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PrincipalType",
-            rust_name: "principal_type",
-            ty: FieldType::String,
-            doc: "Type of the principal, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalName",
-            rust_name: "principal_name",
-            ty: FieldType::String,
-            doc: "Name of the principal within its type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_DELEGATION_TOKEN_OWNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_DELEGATION_TOKEN_OWNER_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PrincipalType",
+        "principal_type",
+        FieldType::String,
+        "Type of the principal, usually User.",
+    ),
+    FieldSchema::new(
+        "PrincipalName",
+        "principal_name",
+        FieldType::String,
+        "Name of the principal within its type.",
+    ),
+];

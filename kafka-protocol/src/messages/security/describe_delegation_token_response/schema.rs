@@ -19,136 +19,127 @@ static DESCRIBE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the delegation tokens the caller may see.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Tokens",
-            rust_name: "tokens",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_DELEGATION_TOKEN)),
-            doc: "Matching delegation tokens.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_DELEGATION_TOKEN_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_DELEGATION_TOKEN_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "Tokens",
+        "tokens",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_DELEGATION_TOKEN)),
+        "Matching delegation tokens.",
+    ),
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+];
 
 static DESCRIBED_DELEGATION_TOKEN: StructSchema = StructSchema {
     name: "DescribedDelegationToken",
     doc: "Element of DescribeDelegationTokenResponse.Tokens.",
     min_size: 30,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PrincipalType",
-            rust_name: "principal_type",
-            ty: FieldType::String,
-            doc: "Principal type of the token owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalName",
-            rust_name: "principal_name",
-            ty: FieldType::String,
-            doc: "Principal name of the token owner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenRequesterPrincipalType",
-            rust_name: "token_requester_principal_type",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Type of the principal that asked for the token, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenRequesterPrincipalName",
-            rust_name: "token_requester_principal_name",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Name of the principal that asked for the token.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IssueTimestamp",
-            rust_name: "issue_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time the token was issued, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ExpiryTimestamp",
-            rust_name: "expiry_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time the token expires unless renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxTimestamp",
-            rust_name: "max_timestamp",
-            ty: FieldType::Int64,
-            doc: "Time beyond which the token cannot be renewed, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TokenId",
-            rust_name: "token_id",
-            ty: FieldType::String,
-            doc: "Public identifier of the delegation token.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Hmac",
-            rust_name: "hmac",
-            ty: FieldType::Bytes,
-            doc: "Secret HMAC of the delegation token, used to authenticate with it and to name it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Renewers",
-            rust_name: "renewers",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBED_DELEGATION_TOKEN_RENEWER),
-            ),
-            doc: "Principals that may renew the token, besides its owner.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_DELEGATION_TOKEN_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_DELEGATION_TOKEN_FIELDS: [FieldSchema; 10] = [
+    FieldSchema::new(
+        "PrincipalType",
+        "principal_type",
+        FieldType::String,
+        "Principal type of the token owner.",
+    ),
+    FieldSchema::new(
+        "PrincipalName",
+        "principal_name",
+        FieldType::String,
+        "Principal name of the token owner.",
+    ),
+    FieldSchema {
+        name: "TokenRequesterPrincipalType",
+        rust_name: "token_requester_principal_type",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Type of the principal that asked for the token, usually User.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TokenRequesterPrincipalName",
+        rust_name: "token_requester_principal_name",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Name of the principal that asked for the token.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "IssueTimestamp",
+        "issue_timestamp",
+        FieldType::Int64,
+        "Time the token was issued, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "ExpiryTimestamp",
+        "expiry_timestamp",
+        FieldType::Int64,
+        "Time the token expires unless renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "MaxTimestamp",
+        "max_timestamp",
+        FieldType::Int64,
+        "Time beyond which the token cannot be renewed, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "TokenId",
+        "token_id",
+        FieldType::String,
+        "Public identifier of the delegation token.",
+    ),
+    FieldSchema::new(
+        "Hmac",
+        "hmac",
+        FieldType::Bytes,
+        "Secret HMAC of the delegation token, used to authenticate with it and to name it.",
+    ),
+    FieldSchema::new(
+        "Renewers",
+        "renewers",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_DELEGATION_TOKEN_RENEWER)),
+        "Principals that may renew the token, besides its owner.",
+    ),
+];
 
 static DESCRIBED_DELEGATION_TOKEN_RENEWER: StructSchema = StructSchema {
     name: "DescribedDelegationTokenRenewer",
     doc: "Element of DescribedDelegationToken.Renewers.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PrincipalType",
-            rust_name: "principal_type",
-            ty: FieldType::String,
-            doc: "Type of the principal, usually User.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PrincipalName",
-            rust_name: "principal_name",
-            ty: FieldType::String,
-            doc: "Name of the principal within its type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_DELEGATION_TOKEN_RENEWER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_DELEGATION_TOKEN_RENEWER_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PrincipalType",
+        "principal_type",
+        FieldType::String,
+        "Type of the principal, usually User.",
+    ),
+    FieldSchema::new(
+        "PrincipalName",
+        "principal_name",
+        FieldType::String,
+        "Name of the principal within its type.",
+    ),
+];

@@ -19,32 +19,30 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST: StructSchema = StructSchema {
     doc: "Asks which SCRAM credentials users have.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Users",
-            rust_name: "users",
-            ty: FieldType::Array(&FieldType::Struct(&USER_NAME)),
-            nullable_versions: Versions::since(0),
-            doc: "Users to describe; null or empty describes all users.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Users",
+        rust_name: "users",
+        ty: FieldType::Array(&FieldType::Struct(&USER_NAME)),
+        nullable_versions: Versions::since(0),
+        doc: "Users to describe; null or empty describes all users.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static USER_NAME: StructSchema = StructSchema {
     name: "UserName",
     doc: "Element of DescribeUserScramCredentialsRequest.Users.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the user.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &USER_NAME_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static USER_NAME_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the user."),
+];

@@ -19,101 +19,92 @@ static DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE: StructSchema = StructSchema {
     doc: "Lists the SCRAM mechanisms of users, without any secret.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT),
-            ),
-            doc: "One result per user.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT)),
+        "One result per user.",
+    ),
+];
 
 static DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT: StructSchema = StructSchema {
     name: "DescribeUserScramCredentialsResult",
     doc: "Element of DescribeUserScramCredentialsResponse.Results.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "User",
-            rust_name: "user",
-            ty: FieldType::String,
-            doc: "Name of the user.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this user; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CredentialInfos",
-            rust_name: "credential_infos",
-            ty: FieldType::Array(&FieldType::Struct(&CREDENTIAL_INFO)),
-            doc: "SCRAM credentials the user has.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_USER_SCRAM_CREDENTIALS_RESULT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("User", "user", FieldType::String, "Name of the user."),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this user; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CredentialInfos",
+        "credential_infos",
+        FieldType::Array(&FieldType::Struct(&CREDENTIAL_INFO)),
+        "SCRAM credentials the user has.",
+    ),
+];
 
 static CREDENTIAL_INFO: StructSchema = StructSchema {
     name: "CredentialInfo",
     doc: "Element of DescribeUserScramCredentialsResult.CredentialInfos.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Mechanism",
-            rust_name: "mechanism",
-            ty: FieldType::Int8,
-            doc: "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Iterations",
-            rust_name: "iterations",
-            ty: FieldType::Int32,
-            doc: "Number of hash iterations of the SCRAM credential.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CREDENTIAL_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CREDENTIAL_INFO_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Mechanism",
+        "mechanism",
+        FieldType::Int8,
+        "SCRAM mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.",
+    ),
+    FieldSchema::new(
+        "Iterations",
+        "iterations",
+        FieldType::Int32,
+        "Number of hash iterations of the SCRAM credential.",
+    ),
+];

@@ -19,21 +19,21 @@ static EXPIRE_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     doc: "Changes the expiry time of a delegation token or expires it at once.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Hmac",
-            rust_name: "hmac",
-            ty: FieldType::Bytes,
-            doc: "HMAC of the delegation token to expire.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ExpiryTimePeriodMs",
-            rust_name: "expiry_time_period_ms",
-            ty: FieldType::Int64,
-            doc: "Time in ms from now until the token expires; a negative value expires it at once.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &EXPIRE_DELEGATION_TOKEN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static EXPIRE_DELEGATION_TOKEN_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Hmac",
+        "hmac",
+        FieldType::Bytes,
+        "HMAC of the delegation token to expire.",
+    ),
+    FieldSchema::new(
+        "ExpiryTimePeriodMs",
+        "expiry_time_period_ms",
+        FieldType::Int64,
+        "Time in ms from now until the token expires; a negative value expires it at once.",
+    ),
+];

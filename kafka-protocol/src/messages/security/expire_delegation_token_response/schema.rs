@@ -19,28 +19,27 @@ static EXPIRE_DELEGATION_TOKEN_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the token's new expiry time.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ExpiryTimestampMs",
-            rust_name: "expiry_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time the token expires, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &EXPIRE_DELEGATION_TOKEN_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static EXPIRE_DELEGATION_TOKEN_RESPONSE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "ExpiryTimestampMs",
+        "expiry_timestamp_ms",
+        FieldType::Int64,
+        "Time the token expires, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+];

@@ -19,21 +19,21 @@ static RENEW_DELEGATION_TOKEN_REQUEST: StructSchema = StructSchema {
     doc: "Extends the expiry time of a delegation token.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Hmac",
-            rust_name: "hmac",
-            ty: FieldType::Bytes,
-            doc: "HMAC of the delegation token to renew.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RenewPeriodMs",
-            rust_name: "renew_period_ms",
-            ty: FieldType::Int64,
-            doc: "Time in ms from now until the token expires; -1 takes the broker's default.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RENEW_DELEGATION_TOKEN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RENEW_DELEGATION_TOKEN_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Hmac",
+        "hmac",
+        FieldType::Bytes,
+        "HMAC of the delegation token to renew.",
+    ),
+    FieldSchema::new(
+        "RenewPeriodMs",
+        "renew_period_ms",
+        FieldType::Int64,
+        "Time in ms from now until the token expires; -1 takes the broker's default.",
+    ),
+];

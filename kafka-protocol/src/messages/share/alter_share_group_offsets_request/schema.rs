@@ -19,74 +19,73 @@ static ALTER_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     doc: "Sets the start offsets of a share group's partitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose start offsets change; the group must have no active members.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
-            ),
-            doc: "Topics whose start offsets change.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose start offsets change; the group must have no active members.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC)),
+        "Topics whose start offsets change.",
+    ),
+];
 
 static ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsRequestTopic",
     doc: "Element of AlterShareGroupOffsetsRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic to alter.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION),
-            ),
-            doc: "Partitions of the topic with their new start offsets.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicName",
+        rust_name: "topic_name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic to alter.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(
+            &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION),
+        ),
+        "Partitions of the topic with their new start offsets.",
+    ),
+];
 
 static ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsRequestPartition",
     doc: "Element of AlterShareGroupOffsetsRequestTopic.Partitions.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition to alter within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "New share-partition start offset, the first offset the group may be given.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_REQUEST_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition to alter within the topic.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "New share-partition start offset, the first offset the group may be given.",
+    ),
+];

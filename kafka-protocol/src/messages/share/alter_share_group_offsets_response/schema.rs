@@ -21,106 +21,103 @@ static ALTER_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the share group's start offsets were set.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the group as a whole; 0 (NONE) means see the partition results.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the group-level error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC),
-            ),
-            doc: "Outcome per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the group as a whole; 0 (NONE) means see the partition results.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the group-level error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC)),
+        "Outcome per topic of the request.",
+    ),
+];
 
 static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsResponseTopic",
     doc: "Element of AlterShareGroupOffsetsResponse.Responses.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic; all zero when it is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION),
-            ),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "TopicName",
+        rust_name: "topic_name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic as given in the request.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic; all zero when it is unknown.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(
+            &FieldType::Struct(&ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION),
+        ),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "AlterShareGroupOffsetsResponsePartition",
     doc: "Element of AlterShareGroupOffsetsResponseTopic.Partitions.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition whose start offset was to change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means its start offset was set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ALTER_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition whose start offset was to change.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means its start offset was set.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,40 +19,39 @@ static DELETE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     doc: "Deletes the offsets of a share group for whole topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose offsets are deleted; the group must have no active members.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
-            ),
-            doc: "Topics whose offsets the group gives up.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_OFFSETS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_OFFSETS_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose offsets are deleted; the group must have no active members.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC)),
+        "Topics whose offsets the group gives up.",
+    ),
+];
 
 static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsRequestTopic",
     doc: "Element of DeleteShareGroupOffsetsRequest.Topics.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic; all its partitions are affected.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic; all its partitions are affected.",
+    ),
+];

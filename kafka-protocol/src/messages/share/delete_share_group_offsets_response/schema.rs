@@ -21,79 +21,75 @@ static DELETE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per topic whether the share group's offsets were deleted.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the group as a whole; 0 (NONE) means see the topic results.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the group-level error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC),
-            ),
-            doc: "Outcome per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the group as a whole; 0 (NONE) means see the topic results.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the group-level error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC)),
+        "Outcome per topic of the request.",
+    ),
+];
 
 static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "DeleteShareGroupOffsetsResponseTopic",
     doc: "Element of DeleteShareGroupOffsetsResponse.Responses.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic; all zero when it is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this topic; 0 (NONE) means its offsets were deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the topic's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic as given in the request.",
+    ),
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic; all zero when it is unknown.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this topic; 0 (NONE) means its offsets were deleted.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the topic's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

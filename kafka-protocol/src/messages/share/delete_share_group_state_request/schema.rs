@@ -19,62 +19,63 @@ static DELETE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     doc: "Asks the share coordinator to delete the persisted state of share partitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose state is deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_STATE_DATA)),
-            doc: "Topics with share partitions whose state is deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_STATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_STATE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose state is deleted.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&DELETE_STATE_DATA)),
+        "Topics with share partitions whose state is deleted.",
+    ),
+];
 
 static DELETE_STATE_DATA: StructSchema = StructSchema {
     name: "DeleteStateData",
     doc: "Element of DeleteShareGroupStateRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Share partitions whose state is deleted.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_STATE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_STATE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the state belongs to.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Share partitions whose state is deleted.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of DeleteStateData.Partitions.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+];

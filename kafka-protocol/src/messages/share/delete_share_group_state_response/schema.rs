@@ -21,71 +21,72 @@ static DELETE_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per share partition whether its persisted state was deleted.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&DELETE_STATE_RESULT)),
-            doc: "Outcome per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_SHARE_GROUP_STATE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_SHARE_GROUP_STATE_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&DELETE_STATE_RESULT)),
+        "Outcome per topic of the request.",
+    ),
+];
 
 static DELETE_STATE_RESULT: StructSchema = StructSchema {
     name: "DeleteStateResult",
     doc: "Element of DeleteShareGroupStateResponse.Results.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
-            doc: "Outcome per share partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DELETE_STATE_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DELETE_STATE_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic as given in the request.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
+        "Outcome per share partition of this topic.",
+    ),
+];
 
 static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of DeleteStateResult.Partitions.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this share partition; 0 (NONE) means its state was deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RESULT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this share partition; 0 (NONE) means its state was deleted.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

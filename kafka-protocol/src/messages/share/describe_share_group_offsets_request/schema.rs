@@ -19,67 +19,64 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the start offsets of share groups.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP),
-            ),
-            doc: "Share groups to describe.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP),
+        ),
+        "Share groups to describe.",
+    ),
+];
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsRequestGroup",
     doc: "Element of DescribeShareGroupOffsetsRequest.Groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
-            ),
-            nullable_versions: Versions::since(0),
-            doc: "Topics of interest; null returns every topic the group has offsets for.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_GROUP_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the share group."),
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC),
+        ),
+        nullable_versions: Versions::since(0),
+        doc: "Topics of interest; null returns every topic the group has offsets for.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsRequestTopic",
     doc: "Element of DescribeShareGroupOffsetsRequestGroup.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic of interest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions of interest.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the topic of interest.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions of interest.",
+    ),
+];

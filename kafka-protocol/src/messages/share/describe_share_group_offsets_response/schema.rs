@@ -21,155 +21,141 @@ static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports the start offsets and lag of share groups per partition.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP),
-            ),
-            doc: "One result per share group of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP),
+        ),
+        "One result per share group of the request.",
+    ),
+];
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsResponseGroup",
     doc: "Element of DescribeShareGroupOffsetsResponse.Groups.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC),
-            ),
-            doc: "Offsets per topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means see the partition results.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the group's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_GROUP_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the share group."),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC),
+        ),
+        "Offsets per topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means see the partition results.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the group's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsResponseTopic",
     doc: "Element of DescribeShareGroupOffsetsResponseGroup.Topics.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic; all zero when it is unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION),
-            ),
-            doc: "Offsets per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("TopicName", "topic_name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic; all zero when it is unknown.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(
+            &FieldType::Struct(&DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION),
+        ),
+        "Offsets per partition of this topic.",
+    ),
+];
 
 static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "DescribeShareGroupOffsetsResponsePartition",
     doc: "Element of DescribeShareGroupOffsetsResponseTopic.Partitions.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "Share-partition start offset, the first offset not yet finished; -1 when none is set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the partition stored with the group's share state.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Lag",
-            rust_name: "lag",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Number of records still to be delivered to the group; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE_PARTITION_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "Share-partition start offset, the first offset not yet finished; -1 when none is set.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the partition stored with the group's share state.",
+    ),
+    FieldSchema {
+        name: "Lag",
+        rust_name: "lag",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Number of records still to be delivered to the group; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,76 +19,75 @@ static INITIALIZE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     doc: "Asks the share coordinator to create or reset the state of share partitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose state is initialized.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&INITIALIZE_STATE_DATA)),
-            doc: "Topics with share partitions to initialize.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INITIALIZE_SHARE_GROUP_STATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INITIALIZE_SHARE_GROUP_STATE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose state is initialized.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&INITIALIZE_STATE_DATA)),
+        "Topics with share partitions to initialize.",
+    ),
+];
 
 static INITIALIZE_STATE_DATA: StructSchema = StructSchema {
     name: "InitializeStateData",
     doc: "Element of InitializeShareGroupStateRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Share partitions to initialize.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INITIALIZE_STATE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INITIALIZE_STATE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the state belongs to.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Share partitions to initialize.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of InitializeStateData.Partitions.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateEpoch",
-            rust_name: "state_epoch",
-            ty: FieldType::Int32,
-            doc: "State epoch the new state starts with; later writes with a lower epoch are fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "Initial share-partition start offset; -1 leaves it to be set by the partition leader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "StateEpoch",
+        "state_epoch",
+        FieldType::Int32,
+        "State epoch the new state starts with; later writes with a lower epoch are fenced.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "Initial share-partition start offset; -1 leaves it to be set by the partition leader.",
+    ),
+];

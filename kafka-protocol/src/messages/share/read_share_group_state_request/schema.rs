@@ -19,69 +19,69 @@ static READ_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     doc: "Asks the share coordinator for the persisted state of share partitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose state is read.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&READ_STATE_DATA)),
-            doc: "Topics with share partitions to read.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_SHARE_GROUP_STATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_SHARE_GROUP_STATE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose state is read.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&READ_STATE_DATA)),
+        "Topics with share partitions to read.",
+    ),
+];
 
 static READ_STATE_DATA: StructSchema = StructSchema {
     name: "ReadStateData",
     doc: "Element of ReadShareGroupStateRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Share partitions to read.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_STATE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_STATE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the state belongs to.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Share partitions to read.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ReadStateData.Partitions.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the asking share-partition leader; an outdated one is fenced.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the asking share-partition leader; an outdated one is fenced.",
+    ),
+];

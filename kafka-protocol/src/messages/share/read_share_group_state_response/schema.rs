@@ -21,130 +21,126 @@ static READ_SHARE_GROUP_STATE_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the persisted state of share partitions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&READ_STATE_RESULT)),
-            doc: "State per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_SHARE_GROUP_STATE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_SHARE_GROUP_STATE_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&READ_STATE_RESULT)),
+        "State per topic of the request.",
+    ),
+];
 
 static READ_STATE_RESULT: StructSchema = StructSchema {
     name: "ReadStateResult",
     doc: "Element of ReadShareGroupStateResponse.Results.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
-            doc: "State per share partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_STATE_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_STATE_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic as given in the request.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
+        "State per share partition of this topic.",
+    ),
+];
 
 static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReadStateResult.Partitions.",
     min_size: 21,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this share partition; 0 (NONE) means the state is valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateEpoch",
-            rust_name: "state_epoch",
-            ty: FieldType::Int32,
-            doc: "State epoch of the share partition, to be sent with later writes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "Share-partition start offset, below which everything is finished; -1 when not yet set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateBatches",
-            rust_name: "state_batches",
-            ty: FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
-            doc: "Delivery state of the offsets from StartOffset on; ranges not listed have none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RESULT_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this share partition; 0 (NONE) means the state is valid.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "StateEpoch",
+        "state_epoch",
+        FieldType::Int32,
+        "State epoch of the share partition, to be sent with later writes.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "Share-partition start offset, below which everything is finished; -1 when not yet set.",
+    ),
+    FieldSchema::new(
+        "StateBatches",
+        "state_batches",
+        FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
+        "Delivery state of the offsets from StartOffset on; ranges not listed have none.",
+    ),
+];
 
 static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of PartitionResult.StateBatches.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryState",
-            rust_name: "delivery_state",
-            ty: FieldType::Int8,
-            doc: "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCount",
-            rust_name: "delivery_count",
-            ty: FieldType::Int16,
-            doc: "Number of times the records of the range have been delivered.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STATE_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STATE_BATCH_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "DeliveryState",
+        "delivery_state",
+        FieldType::Int8,
+        "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
+    ),
+    FieldSchema::new(
+        "DeliveryCount",
+        "delivery_count",
+        FieldType::Int16,
+        "Number of times the records of the range have been delivered.",
+    ),
+];

@@ -21,102 +21,100 @@ static READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the epochs and start offset of share partitions, without state batches.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Results",
-            rust_name: "results",
-            ty: FieldType::Array(&FieldType::Struct(&READ_STATE_SUMMARY_RESULT)),
-            doc: "Summary per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Results",
+        "results",
+        FieldType::Array(&FieldType::Struct(&READ_STATE_SUMMARY_RESULT)),
+        "Summary per topic of the request.",
+    ),
+];
 
 static READ_STATE_SUMMARY_RESULT: StructSchema = StructSchema {
     name: "ReadStateSummaryResult",
     doc: "Element of ReadShareGroupStateSummaryResponse.Results.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic as given in the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
-            doc: "Summary per share partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READ_STATE_SUMMARY_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READ_STATE_SUMMARY_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic as given in the request.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_RESULT)),
+        "Summary per share partition of this topic.",
+    ),
+];
 
 static PARTITION_RESULT: StructSchema = StructSchema {
     name: "PartitionResult",
     doc: "Element of ReadStateSummaryResult.Partitions.",
     min_size: 24,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this share partition; 0 (NONE) means the summary is valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateEpoch",
-            rust_name: "state_epoch",
-            ty: FieldType::Int32,
-            doc: "State epoch of the share partition.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch stored with the share partition's state.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "Share-partition start offset, below which everything is finished; -1 when not yet set.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCompleteCount",
-            rust_name: "delivery_complete_count",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RESULT_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this share partition; 0 (NONE) means the summary is valid.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "StateEpoch",
+        "state_epoch",
+        FieldType::Int32,
+        "State epoch of the share partition.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch stored with the share partition's state.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "Share-partition start offset, below which everything is finished; -1 when not yet set.",
+    ),
+    FieldSchema {
+        name: "DeliveryCompleteCount",
+        rust_name: "delivery_complete_count",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,183 +21,176 @@ static SHARE_ACKNOWLEDGE_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether the acknowledgements were applied.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds AcquisitionLockTimeoutMs, so that a renewal tells the lock time now in force (KIP-1222).",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means see the partition results.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the request-level error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcquisitionLockTimeoutMs",
-            rust_name: "acquisition_lock_timeout_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Configured acquisition lock duration of the group in ms; 0 when not reported, as on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(&FieldType::Struct(&SHARE_ACKNOWLEDGE_TOPIC_RESPONSE)),
-            doc: "Outcome per topic of the request.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            doc: "Addresses of the leaders named in CurrentLeader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_ACKNOWLEDGE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_ACKNOWLEDGE_RESPONSE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means see the partition results.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the request-level error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AcquisitionLockTimeoutMs",
+        rust_name: "acquisition_lock_timeout_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Configured acquisition lock duration of the group in ms; 0 when not reported, as on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&SHARE_ACKNOWLEDGE_TOPIC_RESPONSE)),
+        "Outcome per topic of the request.",
+    ),
+    FieldSchema::new(
+        "NodeEndpoints",
+        "node_endpoints",
+        FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        "Addresses of the leaders named in CurrentLeader.",
+    ),
+];
 
 static SHARE_ACKNOWLEDGE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ShareAcknowledgeTopicResponse",
     doc: "Element of ShareAcknowledgeResponse.Responses.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            map_key: true,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_ACKNOWLEDGE_TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_ACKNOWLEDGE_TOPIC_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        map_key: true,
+        doc: "UUID of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ShareAcknowledgeTopicResponse.Partitions.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means all its acknowledgements were applied.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the partition's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
-            doc: "New leader; valid only with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means all its acknowledgements were applied.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the partition's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CurrentLeader",
+        "current_leader",
+        FieldType::Struct(&LEADER_ID_AND_EPOCH),
+        "New leader; valid only with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH.",
+    ),
+];
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the current leader; -1 when unknown, 0 also when not filled in.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ID_AND_EPOCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ID_AND_EPOCH_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the current leader; -1 when unknown, 0 also when not filled in.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
+    ),
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ShareAcknowledgeResponse.NodeEndpoints.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Node id of the leader the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address of the leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            doc: "TCP port of the leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the leader; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Node id of the leader the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address of the leader.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Int32, "TCP port of the leader."),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the leader; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,151 +21,133 @@ static SHARE_FETCH_REQUEST: StructSchema = StructSchema {
     doc: "Acquires records for a share group member and may carry its acknowledgements.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1).\n\nVersion 2 adds ShareAcquireMode (KIP-1206) and IsRenewAck (KIP-1222), Kafka 4.2.",
     min_size: 29,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Share group to fetch for; a null id is refused.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Member id used in ShareGroupHeartbeat, 1 to 36 characters; null or empty is not valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ShareSessionEpoch",
-            rust_name: "share_session_epoch",
-            ty: FieldType::Int32,
-            doc: "0 opens a new share session and -1 ends it; in between it must be the epoch the broker expects next.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxWaitMs",
-            rust_name: "max_wait_ms",
-            ty: FieldType::Int32,
-            doc: "Longest time in ms the broker waits for MinBytes of data; must be 0 with IsRenewAck.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinBytes",
-            rust_name: "min_bytes",
-            ty: FieldType::Int32,
-            doc: "Bytes of records to collect before answering, unless MaxWaitMs passes; must be 0 with IsRenewAck.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxBytes",
-            rust_name: "max_bytes",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(2147483647),
-            doc: "Upper limit for record bytes in the response; must be set to 0 with IsRenewAck.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxRecords",
-            rust_name: "max_records",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "Most records to acquire, exceeded only to complete a batch in mode 0; must be 0 with IsRenewAck.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BatchSize",
-            rust_name: "batch_size",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "Wished number of records per acquired range, advice to the broker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ShareAcquireMode",
-            rust_name: "share_acquire_mode",
-            ty: FieldType::Int8,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "How MaxRecords applies: 0 batch-optimized (whole record batches), 1 record-limit (strict).",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsRenewAck",
-            rust_name: "is_renew_ack",
-            ty: FieldType::Bool,
-            versions: Versions::since(2),
-            doc: "true when the request renews acquisition locks (acknowledge type 4); the broker then fetches nothing.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&FETCH_TOPIC)),
-            doc: "Topics with partitions to add to the session or with acknowledgements.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ForgottenTopicsData",
-            rust_name: "forgotten_topics_data",
-            ty: FieldType::Array(&FieldType::Struct(&FORGOTTEN_TOPIC)),
-            doc: "Partitions, grouped by topic, that the share session stops fetching.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_FETCH_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_FETCH_REQUEST_FIELDS: [FieldSchema; 12] = [
+    FieldSchema {
+        name: "GroupId",
+        rust_name: "group_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Share group to fetch for; a null id is refused.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Member id used in ShareGroupHeartbeat, 1 to 36 characters; null or empty is not valid.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ShareSessionEpoch",
+        "share_session_epoch",
+        FieldType::Int32,
+        "0 opens a new share session and -1 ends it; in between it must be the epoch the broker expects next.",
+    ),
+    FieldSchema::new(
+        "MaxWaitMs",
+        "max_wait_ms",
+        FieldType::Int32,
+        "Longest time in ms the broker waits for MinBytes of data; must be 0 with IsRenewAck.",
+    ),
+    FieldSchema::new(
+        "MinBytes",
+        "min_bytes",
+        FieldType::Int32,
+        "Bytes of records to collect before answering, unless MaxWaitMs passes; must be 0 with IsRenewAck.",
+    ),
+    FieldSchema {
+        name: "MaxBytes",
+        rust_name: "max_bytes",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(2147483647),
+        doc: "Upper limit for record bytes in the response; must be set to 0 with IsRenewAck.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MaxRecords",
+        rust_name: "max_records",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "Most records to acquire, exceeded only to complete a batch in mode 0; must be 0 with IsRenewAck.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BatchSize",
+        rust_name: "batch_size",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "Wished number of records per acquired range, advice to the broker.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ShareAcquireMode",
+        rust_name: "share_acquire_mode",
+        ty: FieldType::Int8,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "How MaxRecords applies: 0 batch-optimized (whole record batches), 1 record-limit (strict).",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "IsRenewAck",
+        rust_name: "is_renew_ack",
+        ty: FieldType::Bool,
+        versions: Versions::since(2),
+        doc: "true when the request renews acquisition locks (acknowledge type 4); the broker then fetches nothing.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&FETCH_TOPIC)),
+        "Topics with partitions to add to the session or with acknowledgements.",
+    ),
+    FieldSchema::new(
+        "ForgottenTopicsData",
+        "forgotten_topics_data",
+        FieldType::Array(&FieldType::Struct(&FORGOTTEN_TOPIC)),
+        "Partitions, grouped by topic, that the share session stops fetching.",
+    ),
+];
 
 static FETCH_TOPIC: StructSchema = StructSchema {
     name: "FetchTopic",
     doc: "Element of ShareFetchRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            map_key: true,
-            doc: "UUID of the topic to fetch from or acknowledge.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&FETCH_PARTITION)),
-            doc: "Partitions to add or to acknowledge; every partition listed here joins the share session.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FETCH_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FETCH_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        map_key: true,
+        doc: "UUID of the topic to fetch from or acknowledge.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&FETCH_PARTITION)),
+        "Partitions to add or to acknowledge; every partition listed here joins the share session.",
+    ),
+];
 
 static FETCH_PARTITION: StructSchema = StructSchema {
     name: "FetchPartition",
     doc: "Element of FetchTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgementBatches",
-            rust_name: "acknowledgement_batches",
-            ty: FieldType::Array(&FieldType::Struct(&ACKNOWLEDGEMENT_BATCH)),
-            doc: "Ranges of acknowledged offsets, ascending and not overlapping; empty at epoch 0.",
-            ..FieldSchema::PLAIN
-        },
-    ],
+    fields: &FETCH_PARTITION_FIELDS,
     retired: &[
         FieldSchema {
             name: "PartitionMaxBytes",
@@ -178,57 +160,73 @@ static FETCH_PARTITION: StructSchema = StructSchema {
     ],
 };
 
+static FETCH_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Index of the partition within the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "AcknowledgementBatches",
+        "acknowledgement_batches",
+        FieldType::Array(&FieldType::Struct(&ACKNOWLEDGEMENT_BATCH)),
+        "Ranges of acknowledged offsets, ascending and not overlapping; empty at epoch 0.",
+    ),
+];
+
 static ACKNOWLEDGEMENT_BATCH: StructSchema = StructSchema {
     name: "AcknowledgementBatch",
     doc: "Element of FetchPartition.AcknowledgementBatches.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First acknowledged offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last acknowledged offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeTypes",
-            rust_name: "acknowledge_types",
-            ty: FieldType::Array(&FieldType::Int8),
-            doc: "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACKNOWLEDGEMENT_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACKNOWLEDGEMENT_BATCH_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First acknowledged offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last acknowledged offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "AcknowledgeTypes",
+        "acknowledge_types",
+        FieldType::Array(&FieldType::Int8),
+        "One type for the range or one per offset: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2+).",
+    ),
+];
 
 static FORGOTTEN_TOPIC: StructSchema = StructSchema {
     name: "ForgottenTopic",
     doc: "Element of ShareFetchRequest.ForgottenTopicsData.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic whose partitions leave the session.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions to remove from the session.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FORGOTTEN_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FORGOTTEN_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic whose partitions leave the session.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions to remove from the session.",
+    ),
+];

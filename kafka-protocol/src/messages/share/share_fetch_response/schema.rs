@@ -21,244 +21,234 @@ static SHARE_FETCH_RESPONSE: StructSchema = StructSchema {
     doc: "Returns acquired records and the outcome of acknowledgements sent with the fetch.\n\nVersion 1 is the first stable one (KIP-932, Kafka 4.1); it carries AcquisitionLockTimeoutMs already.\n\nVersion 2 has the same fields and answers requests that can renew (KIP-1222).",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means see the partition results.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the request-level error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcquisitionLockTimeoutMs",
-            rust_name: "acquisition_lock_timeout_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            doc: "Configured acquisition lock duration of the group in ms, not the time remaining.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Responses",
-            rust_name: "responses",
-            ty: FieldType::Array(&FieldType::Struct(&SHARE_FETCHABLE_TOPIC_RESPONSE)),
-            doc: "Results per topic; partitions without news are left out.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeEndpoints",
-            rust_name: "node_endpoints",
-            ty: FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
-            doc: "Addresses of the leaders named in CurrentLeader.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_FETCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_FETCH_RESPONSE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means see the partition results.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the request-level error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AcquisitionLockTimeoutMs",
+        rust_name: "acquisition_lock_timeout_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        doc: "Configured acquisition lock duration of the group in ms, not the time remaining.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Responses",
+        "responses",
+        FieldType::Array(&FieldType::Struct(&SHARE_FETCHABLE_TOPIC_RESPONSE)),
+        "Results per topic; partitions without news are left out.",
+    ),
+    FieldSchema::new(
+        "NodeEndpoints",
+        "node_endpoints",
+        FieldType::Array(&FieldType::Struct(&NODE_ENDPOINT)),
+        "Addresses of the leaders named in CurrentLeader.",
+    ),
+];
 
 static SHARE_FETCHABLE_TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "ShareFetchableTopicResponse",
     doc: "Element of ShareFetchResponse.Responses.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            map_key: true,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Results per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_FETCHABLE_TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_FETCHABLE_TOPIC_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        map_key: true,
+        doc: "UUID of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Results per partition of this topic.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of ShareFetchableTopicResponse.Partitions.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code of the fetch from this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the fetch error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeErrorCode",
-            rust_name: "acknowledge_error_code",
-            ty: FieldType::Int16,
-            doc: "Error code of the acknowledgements for this partition; 0 (NONE) means all were applied.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeErrorMessage",
-            rust_name: "acknowledge_error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the acknowledgement error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentLeader",
-            rust_name: "current_leader",
-            ty: FieldType::Struct(&LEADER_ID_AND_EPOCH),
-            doc: "New leader; valid only with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Records",
-            rust_name: "records",
-            ty: FieldType::Records,
-            default: DefaultValue::Null,
-            doc: "Whole record batches, of which only AcquiredRecords may be delivered; empty or, in version 0, null when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcquiredRecords",
-            rust_name: "acquired_records",
-            ty: FieldType::Array(&FieldType::Struct(&ACQUIRED_RECORDS)),
-            doc: "Ranges of offsets acquired for the member.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code of the fetch from this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the fetch error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "AcknowledgeErrorCode",
+        "acknowledge_error_code",
+        FieldType::Int16,
+        "Error code of the acknowledgements for this partition; 0 (NONE) means all were applied.",
+    ),
+    FieldSchema {
+        name: "AcknowledgeErrorMessage",
+        rust_name: "acknowledge_error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the acknowledgement error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CurrentLeader",
+        "current_leader",
+        FieldType::Struct(&LEADER_ID_AND_EPOCH),
+        "New leader; valid only with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH.",
+    ),
+    FieldSchema {
+        name: "Records",
+        rust_name: "records",
+        ty: FieldType::Records,
+        default: DefaultValue::Null,
+        doc: "Whole record batches, of which only AcquiredRecords may be delivered; empty or, in version 0, null when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "AcquiredRecords",
+        "acquired_records",
+        FieldType::Array(&FieldType::Struct(&ACQUIRED_RECORDS)),
+        "Ranges of offsets acquired for the member.",
+    ),
+];
 
 static LEADER_ID_AND_EPOCH: StructSchema = StructSchema {
     name: "LeaderIdAndEpoch",
     doc: "Value of PartitionData.CurrentLeader.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderId",
-            rust_name: "leader_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the current leader; -1 when unknown, 0 also when not filled in.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEADER_ID_AND_EPOCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEADER_ID_AND_EPOCH_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "LeaderId",
+        "leader_id",
+        FieldType::Int32,
+        "Node id of the current leader; -1 when unknown, 0 also when not filled in.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the current leader; meaningful only together with a valid LeaderId.",
+    ),
+];
 
 static ACQUIRED_RECORDS: StructSchema = StructSchema {
     name: "AcquiredRecords",
     doc: "Element of PartitionData.AcquiredRecords.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First acquired offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last acquired offset, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCount",
-            rust_name: "delivery_count",
-            ty: FieldType::Int16,
-            doc: "Number of deliveries of these records so far, this one included.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACQUIRED_RECORDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACQUIRED_RECORDS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First acquired offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last acquired offset, inclusive.",
+    ),
+    FieldSchema::new(
+        "DeliveryCount",
+        "delivery_count",
+        FieldType::Int16,
+        "Number of deliveries of these records so far, this one included.",
+    ),
+];
 
 static NODE_ENDPOINT: StructSchema = StructSchema {
     name: "NodeEndpoint",
     doc: "Element of ShareFetchResponse.NodeEndpoints.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "NodeId",
-            rust_name: "node_id",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Node id of the leader the endpoint belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name or address of the leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Int32,
-            doc: "TCP port of the leader.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rack",
-            rust_name: "rack",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the leader; null when it has none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NODE_ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NODE_ENDPOINT_FIELDS: [FieldSchema; 4] = [
+    FieldSchema {
+        name: "NodeId",
+        rust_name: "node_id",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Node id of the leader the endpoint belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name or address of the leader.",
+    ),
+    FieldSchema::new("Port", "port", FieldType::Int32, "TCP port of the leader."),
+    FieldSchema {
+        name: "Rack",
+        rust_name: "rack",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the leader; null when it has none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,21 +19,21 @@ static SHARE_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the description of share groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupIds",
-            rust_name: "group_ids",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Ids of the share groups to describe.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeAuthorizedOperations",
-            rust_name: "include_authorized_operations",
-            ty: FieldType::Bool,
-            doc: "true asks for the operations the caller may perform on each share group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_DESCRIBE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_DESCRIBE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupIds",
+        "group_ids",
+        FieldType::Array(&FieldType::String),
+        "Ids of the share groups to describe.",
+    ),
+    FieldSchema::new(
+        "IncludeAuthorizedOperations",
+        "include_authorized_operations",
+        FieldType::Bool,
+        "true asks for the operations the caller may perform on each share group.",
+    ),
+];

@@ -21,206 +21,192 @@ static SHARE_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
     doc: "Describes share groups with their members and assignments.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
-            doc: "One description per requested share group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_DESCRIBE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_DESCRIBE_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
+        "One description per requested share group.",
+    ),
+];
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of ShareGroupDescribeResponse.Groups.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means the description is valid.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Detail of the group's error; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the described share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupState",
-            rust_name: "group_state",
-            ty: FieldType::String,
-            doc: "State of the share group: Empty, Stable or Dead; empty text on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupEpoch",
-            rust_name: "group_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentEpoch",
-            rust_name: "assignment_epoch",
-            ty: FieldType::Int32,
-            doc: "Group epoch for which the current assignment was computed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignorName",
-            rust_name: "assignor_name",
-            ty: FieldType::String,
-            doc: "Name of the server-side assignor in use.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER)),
-            doc: "Current members of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AuthorizedOperations",
-            rust_name: "authorized_operations",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_GROUP_FIELDS: [FieldSchema; 9] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means the description is valid.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Detail of the group's error; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the described share group.",
+    ),
+    FieldSchema::new(
+        "GroupState",
+        "group_state",
+        FieldType::String,
+        "State of the share group: Empty, Stable or Dead; empty text on error.",
+    ),
+    FieldSchema::new(
+        "GroupEpoch",
+        "group_epoch",
+        FieldType::Int32,
+        "Epoch of the share group, raised when members, subscriptions or topic metadata change.",
+    ),
+    FieldSchema::new(
+        "AssignmentEpoch",
+        "assignment_epoch",
+        FieldType::Int32,
+        "Group epoch for which the current assignment was computed.",
+    ),
+    FieldSchema::new(
+        "AssignorName",
+        "assignor_name",
+        FieldType::String,
+        "Name of the server-side assignor in use.",
+    ),
+    FieldSchema::new(
+        "Members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&MEMBER)),
+        "Current members of the share group.",
+    ),
+    FieldSchema {
+        name: "AuthorizedOperations",
+        rust_name: "authorized_operations",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MEMBER: StructSchema = StructSchema {
     name: "Member",
     doc: "Element of DescribedGroup.Members.",
     min_size: 12,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Id of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member; null when it gave none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicNames",
-            rust_name: "subscribed_topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics the member subscribes to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            doc: "Partitions assigned to the member; several members may share a partition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new("MemberId", "member_id", FieldType::String, "Id of the member."),
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member; null when it gave none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) of the member.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema::new(
+        "SubscribedTopicNames",
+        "subscribed_topic_names",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics the member subscribes to.",
+    ),
+    FieldSchema::new(
+        "Assignment",
+        "assignment",
+        FieldType::Struct(&ASSIGNMENT),
+        "Partitions assigned to the member; several members may share a partition.",
+    ),
+];
 
 static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of Member.Assignment.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicPartitions",
-            rust_name: "topic_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
-            doc: "Assigned partitions, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGNMENT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TopicPartitions",
+        "topic_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITIONS)),
+        "Assigned partitions, grouped by topic.",
+    ),
+];
 
 static TOPIC_PARTITIONS: StructSchema = StructSchema {
     name: "TopicPartitions",
     doc: "Element of Assignment.TopicPartitions.",
     min_size: 19,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the assigned topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicName",
-            rust_name: "topic_name",
-            ty: FieldType::String,
-            doc: "Name of the assigned topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the assigned partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITIONS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the assigned topic.",
+    ),
+    FieldSchema::new(
+        "TopicName",
+        "topic_name",
+        FieldType::String,
+        "Name of the assigned topic.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the assigned partitions.",
+    ),
+];

@@ -21,46 +21,40 @@ static SHARE_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     doc: "Joins, keeps alive or leaves a share group.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the share group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id the client generates once and keeps for its life, a base64 UUID by convention.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch from the last response; 0 joins the group, -1 leaves it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member, never empty text; null when it has none or it is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SubscribedTopicNames",
-            rust_name: "subscribed_topic_names",
-            ty: FieldType::Array(&FieldType::String),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Names of the topics to subscribe to, required on joining; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SHARE_GROUP_HEARTBEAT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SHARE_GROUP_HEARTBEAT_REQUEST_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new("GroupId", "group_id", FieldType::String, "Id of the share group."),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id the client generates once and keeps for its life, a base64 UUID by convention.",
+    ),
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Member epoch from the last response; 0 joins the group, -1 leaves it.",
+    ),
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member, never empty text; null when it has none or it is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SubscribedTopicNames",
+        rust_name: "subscribed_topic_names",
+        ty: FieldType::Array(&FieldType::String),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Names of the topics to subscribe to, required on joining; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+];

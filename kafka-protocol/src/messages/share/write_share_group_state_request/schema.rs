@@ -21,138 +21,133 @@ static WRITE_SHARE_GROUP_STATE_REQUEST: StructSchema = StructSchema {
     doc: "Asks the share coordinator to persist the delivery state of share partitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Share group whose state is written.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&WRITE_STATE_DATA)),
-            doc: "Topics with share partitions to write.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITE_SHARE_GROUP_STATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITE_SHARE_GROUP_STATE_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Share group whose state is written.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&WRITE_STATE_DATA)),
+        "Topics with share partitions to write.",
+    ),
+];
 
 static WRITE_STATE_DATA: StructSchema = StructSchema {
     name: "WriteStateData",
     doc: "Element of WriteShareGroupStateRequest.Topics.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
-            doc: "Share partitions to write.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITE_STATE_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITE_STATE_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicId",
+        "topic_id",
+        FieldType::Uuid,
+        "UUID of the topic the state belongs to.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_DATA)),
+        "Share partitions to write.",
+    ),
+];
 
 static PARTITION_DATA: StructSchema = StructSchema {
     name: "PartitionData",
     doc: "Element of WriteStateData.Partitions.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Index of the partition within the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateEpoch",
-            rust_name: "state_epoch",
-            ty: FieldType::Int32,
-            doc: "State epoch read with the share partition; an outdated one is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch of the writing share-partition leader; an outdated one is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "New share-partition start offset; -1 leaves the stored one unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCompleteCount",
-            rust_name: "delivery_complete_count",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateBatches",
-            rust_name: "state_batches",
-            ty: FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
-            doc: "Ranges of offsets whose delivery state has changed.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_DATA_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Index of the partition within the topic.",
+    ),
+    FieldSchema::new(
+        "StateEpoch",
+        "state_epoch",
+        FieldType::Int32,
+        "State epoch read with the share partition; an outdated one is fenced.",
+    ),
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch of the writing share-partition leader; an outdated one is fenced.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "New share-partition start offset; -1 leaves the stored one unchanged.",
+    ),
+    FieldSchema {
+        name: "DeliveryCompleteCount",
+        rust_name: "delivery_complete_count",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Offsets from StartOffset on whose delivery is already finished; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "StateBatches",
+        "state_batches",
+        FieldType::Array(&FieldType::Struct(&STATE_BATCH)),
+        "Ranges of offsets whose delivery state has changed.",
+    ),
+];
 
 static STATE_BATCH: StructSchema = StructSchema {
     name: "StateBatch",
     doc: "Element of PartitionData.StateBatches.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FirstOffset",
-            rust_name: "first_offset",
-            ty: FieldType::Int64,
-            doc: "First offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            doc: "Last offset of the range, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryState",
-            rust_name: "delivery_state",
-            ty: FieldType::Int8,
-            doc: "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DeliveryCount",
-            rust_name: "delivery_count",
-            ty: FieldType::Int16,
-            doc: "Number of times the records of the range have been delivered.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STATE_BATCH_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STATE_BATCH_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "FirstOffset",
+        "first_offset",
+        FieldType::Int64,
+        "First offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "LastOffset",
+        "last_offset",
+        FieldType::Int64,
+        "Last offset of the range, inclusive.",
+    ),
+    FieldSchema::new(
+        "DeliveryState",
+        "delivery_state",
+        FieldType::Int8,
+        "State of the range: 0 available, 1 acquired, 2 acknowledged, 3 archiving (4.4+), 4 archived.",
+    ),
+    FieldSchema::new(
+        "DeliveryCount",
+        "delivery_count",
+        FieldType::Int16,
+        "Number of times the records of the range have been delivered.",
+    ),
+];

@@ -19,97 +19,101 @@ static PRODUCER_SNAPSHOT: StructSchema = StructSchema {
     doc: "File with the state of all producers of a partition at one log offset.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Crc",
-            rust_name: "crc",
-            ty: FieldType::Uint32,
-            versions: Versions::new(1, 1),
-            doc: "CRC-32C checksum of the file content that follows it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEntries",
-            rust_name: "producer_entries",
-            ty: FieldType::Array(&FieldType::Struct(&PRODUCER_ENTRY)),
-            versions: Versions::new(1, 1),
-            doc: "State of each producer.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCER_SNAPSHOT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCER_SNAPSHOT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Crc",
+        rust_name: "crc",
+        ty: FieldType::Uint32,
+        versions: Versions::new(1, 1),
+        doc: "CRC-32C checksum of the file content that follows it.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProducerEntries",
+        rust_name: "producer_entries",
+        ty: FieldType::Array(&FieldType::Struct(&PRODUCER_ENTRY)),
+        versions: Versions::new(1, 1),
+        doc: "State of each producer.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static PRODUCER_ENTRY: StructSchema = StructSchema {
     name: "ProducerEntry",
     doc: "Element of ProducerSnapshot.ProducerEntries.",
     min_size: 46,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::new(1, 1),
-            doc: "Producer id the state belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int16,
-            versions: Versions::new(1, 1),
-            doc: "Latest epoch seen for the producer id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastSequence",
-            rust_name: "last_sequence",
-            ty: FieldType::Int32,
-            versions: Versions::new(1, 1),
-            doc: "Sequence number of the producer's last record; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastOffset",
-            rust_name: "last_offset",
-            ty: FieldType::Int64,
-            versions: Versions::new(1, 1),
-            doc: "Offset of the producer's last record; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OffsetDelta",
-            rust_name: "offset_delta",
-            ty: FieldType::Int32,
-            versions: Versions::new(1, 1),
-            doc: "Difference between last and first offset of the producer's last batch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Timestamp",
-            rust_name: "timestamp",
-            ty: FieldType::Int64,
-            versions: Versions::new(1, 1),
-            doc: "Timestamp of the producer's last batch, in ms since the epoch; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CoordinatorEpoch",
-            rust_name: "coordinator_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::new(1, 1),
-            doc: "Epoch of the transaction coordinator that wrote the last marker; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentTxnFirstOffset",
-            rust_name: "current_txn_first_offset",
-            ty: FieldType::Int64,
-            versions: Versions::new(1, 1),
-            doc: "First offset of the producer's open transaction; -1 when none is open.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCER_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCER_ENTRY_FIELDS: [FieldSchema; 8] = [
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::new(1, 1),
+        doc: "Producer id the state belongs to.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Epoch",
+        rust_name: "epoch",
+        ty: FieldType::Int16,
+        versions: Versions::new(1, 1),
+        doc: "Latest epoch seen for the producer id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastSequence",
+        rust_name: "last_sequence",
+        ty: FieldType::Int32,
+        versions: Versions::new(1, 1),
+        doc: "Sequence number of the producer's last record; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastOffset",
+        rust_name: "last_offset",
+        ty: FieldType::Int64,
+        versions: Versions::new(1, 1),
+        doc: "Offset of the producer's last record; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OffsetDelta",
+        rust_name: "offset_delta",
+        ty: FieldType::Int32,
+        versions: Versions::new(1, 1),
+        doc: "Difference between last and first offset of the producer's last batch.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Timestamp",
+        rust_name: "timestamp",
+        ty: FieldType::Int64,
+        versions: Versions::new(1, 1),
+        doc: "Timestamp of the producer's last batch, in ms since the epoch; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CoordinatorEpoch",
+        rust_name: "coordinator_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::new(1, 1),
+        doc: "Epoch of the transaction coordinator that wrote the last marker; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CurrentTxnFirstOffset",
+        rust_name: "current_txn_first_offset",
+        ty: FieldType::Int64,
+        versions: Versions::new(1, 1),
+        doc: "First offset of the producer's open transaction; -1 when none is open.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,167 +21,144 @@ static REMOTE_LOG_SEGMENT_METADATA_RECORD: StructSchema = StructSchema {
     doc: "Describes a log segment that is copied to remote storage.",
     min_size: 83,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "RemoteLogSegmentId",
-            rust_name: "remote_log_segment_id",
-            ty: FieldType::Struct(&REMOTE_LOG_SEGMENT_ID_ENTRY),
-            doc: "Identity of the remote segment.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StartOffset",
-            rust_name: "start_offset",
-            ty: FieldType::Int64,
-            doc: "First offset of the segment, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndOffset",
-            rust_name: "end_offset",
-            ty: FieldType::Int64,
-            doc: "Last offset of the segment, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that recorded the event.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MaxTimestampMs",
-            rust_name: "max_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Largest record timestamp in the segment, in ms since the epoch; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EventTimestampMs",
-            rust_name: "event_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time at which the event was recorded, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SegmentLeaderEpochs",
-            rust_name: "segment_leader_epochs",
-            ty: FieldType::Array(&FieldType::Struct(&SEGMENT_LEADER_EPOCH_ENTRY)),
-            doc: "Leader epochs in the segment with their first offsets.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SegmentSizeInBytes",
-            rust_name: "segment_size_in_bytes",
-            ty: FieldType::Int32,
-            doc: "Size of the segment in bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CustomMetadata",
-            rust_name: "custom_metadata",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Opaque data supplied by the remote storage plugin; null when it supplies none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemoteLogSegmentState",
-            rust_name: "remote_log_segment_state",
-            ty: FieldType::Int8,
-            doc: "State: 0 copy started, 1 copy finished, 2 delete started, 3 delete finished.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TxnIndexEmpty",
-            rust_name: "txn_index_empty",
-            ty: FieldType::Bool,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "true when the segment has no aborted transactions and thus no transaction index in remote storage.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOTE_LOG_SEGMENT_METADATA_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOTE_LOG_SEGMENT_METADATA_RECORD_FIELDS: [FieldSchema; 11] = [
+    FieldSchema::new(
+        "RemoteLogSegmentId",
+        "remote_log_segment_id",
+        FieldType::Struct(&REMOTE_LOG_SEGMENT_ID_ENTRY),
+        "Identity of the remote segment.",
+    ),
+    FieldSchema::new(
+        "StartOffset",
+        "start_offset",
+        FieldType::Int64,
+        "First offset of the segment, inclusive.",
+    ),
+    FieldSchema::new(
+        "EndOffset",
+        "end_offset",
+        FieldType::Int64,
+        "Last offset of the segment, inclusive.",
+    ),
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that recorded the event.",
+    ),
+    FieldSchema::new(
+        "MaxTimestampMs",
+        "max_timestamp_ms",
+        FieldType::Int64,
+        "Largest record timestamp in the segment, in ms since the epoch; -1 when unknown.",
+    ),
+    FieldSchema::new(
+        "EventTimestampMs",
+        "event_timestamp_ms",
+        FieldType::Int64,
+        "Time at which the event was recorded, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "SegmentLeaderEpochs",
+        "segment_leader_epochs",
+        FieldType::Array(&FieldType::Struct(&SEGMENT_LEADER_EPOCH_ENTRY)),
+        "Leader epochs in the segment with their first offsets.",
+    ),
+    FieldSchema::new(
+        "SegmentSizeInBytes",
+        "segment_size_in_bytes",
+        FieldType::Int32,
+        "Size of the segment in bytes.",
+    ),
+    FieldSchema {
+        name: "CustomMetadata",
+        rust_name: "custom_metadata",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Opaque data supplied by the remote storage plugin; null when it supplies none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "RemoteLogSegmentState",
+        "remote_log_segment_state",
+        FieldType::Int8,
+        "State: 0 copy started, 1 copy finished, 2 delete started, 3 delete finished.",
+    ),
+    FieldSchema {
+        name: "TxnIndexEmpty",
+        rust_name: "txn_index_empty",
+        ty: FieldType::Bool,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "true when the segment has no aborted transactions and thus no transaction index in remote storage.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
     name: "RemoteLogSegmentIdEntry",
     doc: "Value of RemoteLogSegmentMetadataRecord.RemoteLogSegmentId.",
     min_size: 39,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicIdPartition",
-            rust_name: "topic_id_partition",
-            ty: FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
-            doc: "Partition the segment belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the remote segment.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOTE_LOG_SEGMENT_ID_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOTE_LOG_SEGMENT_ID_ENTRY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicIdPartition",
+        "topic_id_partition",
+        FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
+        "Partition the segment belongs to.",
+    ),
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the remote segment."),
+];
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemoteLogSegmentIdEntry.TopicIdPartition.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_ID_PARTITION_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_ID_PARTITION_ENTRY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+];
 
 static SEGMENT_LEADER_EPOCH_ENTRY: StructSchema = StructSchema {
     name: "SegmentLeaderEpochEntry",
     doc: "Element of RemoteLogSegmentMetadataRecord.SegmentLeaderEpochs.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "LeaderEpoch",
-            rust_name: "leader_epoch",
-            ty: FieldType::Int32,
-            doc: "Leader epoch present in the segment.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            doc: "First offset of that epoch in the segment, inclusive.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SEGMENT_LEADER_EPOCH_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SEGMENT_LEADER_EPOCH_ENTRY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "LeaderEpoch",
+        "leader_epoch",
+        FieldType::Int32,
+        "Leader epoch present in the segment.",
+    ),
+    FieldSchema::new(
+        "Offset",
+        "offset",
+        FieldType::Int64,
+        "First offset of that epoch in the segment, inclusive.",
+    ),
+];

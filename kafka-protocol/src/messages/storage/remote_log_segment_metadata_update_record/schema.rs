@@ -21,99 +21,81 @@ static REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD: StructSchema = StructSchema {
     doc: "Changes the state of a remote log segment.",
     min_size: 54,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "RemoteLogSegmentId",
-            rust_name: "remote_log_segment_id",
-            ty: FieldType::Struct(&REMOTE_LOG_SEGMENT_ID_ENTRY),
-            doc: "Identity of the remote segment.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that recorded the event.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EventTimestampMs",
-            rust_name: "event_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time at which the event was recorded, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CustomMetadata",
-            rust_name: "custom_metadata",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Opaque data supplied by the remote storage plugin; null when it supplies none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemoteLogSegmentState",
-            rust_name: "remote_log_segment_state",
-            ty: FieldType::Int8,
-            doc: "State: 0 copy started, 1 copy finished, 2 delete started, 3 delete finished.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "RemoteLogSegmentId",
+        "remote_log_segment_id",
+        FieldType::Struct(&REMOTE_LOG_SEGMENT_ID_ENTRY),
+        "Identity of the remote segment.",
+    ),
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that recorded the event.",
+    ),
+    FieldSchema::new(
+        "EventTimestampMs",
+        "event_timestamp_ms",
+        FieldType::Int64,
+        "Time at which the event was recorded, in ms since the epoch.",
+    ),
+    FieldSchema {
+        name: "CustomMetadata",
+        rust_name: "custom_metadata",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Opaque data supplied by the remote storage plugin; null when it supplies none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "RemoteLogSegmentState",
+        "remote_log_segment_state",
+        FieldType::Int8,
+        "State: 0 copy started, 1 copy finished, 2 delete started, 3 delete finished.",
+    ),
+];
 
 static REMOTE_LOG_SEGMENT_ID_ENTRY: StructSchema = StructSchema {
     name: "RemoteLogSegmentIdEntry",
     doc: "Value of RemoteLogSegmentMetadataUpdateRecord.RemoteLogSegmentId.",
     min_size: 39,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicIdPartition",
-            rust_name: "topic_id_partition",
-            ty: FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
-            doc: "Partition the segment belongs to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the remote segment.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOTE_LOG_SEGMENT_ID_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOTE_LOG_SEGMENT_ID_ENTRY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "TopicIdPartition",
+        "topic_id_partition",
+        FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
+        "Partition the segment belongs to.",
+    ),
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the remote segment."),
+];
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemoteLogSegmentIdEntry.TopicIdPartition.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_ID_PARTITION_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_ID_PARTITION_ENTRY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+];

@@ -19,66 +19,53 @@ static REMOTE_PARTITION_DELETE_METADATA_RECORD: StructSchema = StructSchema {
     doc: "Records the progress of deleting a partition from remote storage.",
     min_size: 36,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopicIdPartition",
-            rust_name: "topic_id_partition",
-            ty: FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
-            doc: "Partition that is deleted.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BrokerId",
-            rust_name: "broker_id",
-            ty: FieldType::Int32,
-            doc: "Node id of the broker that recorded the event.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EventTimestampMs",
-            rust_name: "event_timestamp_ms",
-            ty: FieldType::Int64,
-            doc: "Time at which the event was recorded, in ms since the epoch.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RemotePartitionDeleteState",
-            rust_name: "remote_partition_delete_state",
-            ty: FieldType::Int8,
-            doc: "Progress of the deletion: 0 marked, 1 started, 2 finished.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REMOTE_PARTITION_DELETE_METADATA_RECORD_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REMOTE_PARTITION_DELETE_METADATA_RECORD_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "TopicIdPartition",
+        "topic_id_partition",
+        FieldType::Struct(&TOPIC_ID_PARTITION_ENTRY),
+        "Partition that is deleted.",
+    ),
+    FieldSchema::new(
+        "BrokerId",
+        "broker_id",
+        FieldType::Int32,
+        "Node id of the broker that recorded the event.",
+    ),
+    FieldSchema::new(
+        "EventTimestampMs",
+        "event_timestamp_ms",
+        FieldType::Int64,
+        "Time at which the event was recorded, in ms since the epoch.",
+    ),
+    FieldSchema::new(
+        "RemotePartitionDeleteState",
+        "remote_partition_delete_state",
+        FieldType::Int8,
+        "Progress of the deletion: 0 marked, 1 started, 2 finished.",
+    ),
+];
 
 static TOPIC_ID_PARTITION_ENTRY: StructSchema = StructSchema {
     name: "TopicIdPartitionEntry",
     doc: "Value of RemotePartitionDeleteMetadataRecord.TopicIdPartition.",
     min_size: 22,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            doc: "UUID of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_ID_PARTITION_ENTRY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_ID_PARTITION_ENTRY_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new("Id", "id", FieldType::Uuid, "UUID of the topic."),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+];

@@ -19,29 +19,29 @@ static STREAMS_GROUP_DESCRIBE_REQUEST: StructSchema = StructSchema {
     doc: "Asks for the description of streams groups.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupIds",
-            rust_name: "group_ids",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Ids of the streams groups to describe.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeAuthorizedOperations",
-            rust_name: "include_authorized_operations",
-            ty: FieldType::Bool,
-            doc: "true asks for the operations the caller may perform on each group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IncludeTopologyDescription",
-            rust_name: "include_topology_description",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true asks for the processing graph of each group too.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_DESCRIBE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_DESCRIBE_REQUEST_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "GroupIds",
+        "group_ids",
+        FieldType::Array(&FieldType::String),
+        "Ids of the streams groups to describe.",
+    ),
+    FieldSchema::new(
+        "IncludeAuthorizedOperations",
+        "include_authorized_operations",
+        FieldType::Bool,
+        "true asks for the operations the caller may perform on each group.",
+    ),
+    FieldSchema {
+        name: "IncludeTopologyDescription",
+        rust_name: "include_topology_description",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true asks for the processing graph of each group too.",
+        ..FieldSchema::PLAIN
+    },
+];

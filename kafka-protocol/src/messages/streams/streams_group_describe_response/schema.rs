@@ -21,630 +21,613 @@ static STREAMS_GROUP_DESCRIBE_RESPONSE: StructSchema = StructSchema {
     doc: "Describes streams groups with their topology, members and tasks.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Groups",
-            rust_name: "groups",
-            ty: FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
-            doc: "One description per requested group.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_DESCRIBE_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_DESCRIBE_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Groups",
+        "groups",
+        FieldType::Array(&FieldType::Struct(&DESCRIBED_GROUP)),
+        "One description per requested group.",
+    ),
+];
 
 static DESCRIBED_GROUP: StructSchema = StructSchema {
     name: "DescribedGroup",
     doc: "Element of StreamsGroupDescribeResponse.Groups.",
     min_size: 20,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this group; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the described group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupState",
-            rust_name: "group_state",
-            ty: FieldType::String,
-            doc: "Name of the group's state, for example Empty, NotReady, Reconciling or Stable; empty text on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupEpoch",
-            rust_name: "group_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignmentEpoch",
-            rust_name: "assignment_epoch",
-            ty: FieldType::Int32,
-            doc: "Group epoch for which the target assignment was computed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topology",
-            rust_name: "topology",
-            ty: FieldType::Struct(&TOPOLOGY),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Topology the group runs; null when it is not initialized.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Members",
-            rust_name: "members",
-            ty: FieldType::Array(&FieldType::Struct(&MEMBER)),
-            doc: "Current members of the group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AuthorizedOperations",
-            rust_name: "authorized_operations",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-2147483648),
-            doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyDescription",
-            rust_name: "topology_description",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Processing graph of the application; null when not requested or not available.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyDescriptionStatus",
-            rust_name: "topology_description_status",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Whether TopologyDescription is set: 0 not requested, 1 none stored, 2 could not be read, 3 available.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AssignorName",
-            rust_name: "assignor_name",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Name of the task assignor in use; null when not known.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBED_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBED_GROUP_FIELDS: [FieldSchema; 12] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this group; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the described group.",
+    ),
+    FieldSchema::new(
+        "GroupState",
+        "group_state",
+        FieldType::String,
+        "Name of the group's state, for example Empty, NotReady, Reconciling or Stable; empty text on error.",
+    ),
+    FieldSchema::new(
+        "GroupEpoch",
+        "group_epoch",
+        FieldType::Int32,
+        "Epoch of the group, raised when membership, subscriptions or topic metadata change.",
+    ),
+    FieldSchema::new(
+        "AssignmentEpoch",
+        "assignment_epoch",
+        FieldType::Int32,
+        "Group epoch for which the target assignment was computed.",
+    ),
+    FieldSchema {
+        name: "Topology",
+        rust_name: "topology",
+        ty: FieldType::Struct(&TOPOLOGY),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Topology the group runs; null when it is not initialized.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Members",
+        "members",
+        FieldType::Array(&FieldType::Struct(&MEMBER)),
+        "Current members of the group.",
+    ),
+    FieldSchema {
+        name: "AuthorizedOperations",
+        rust_name: "authorized_operations",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-2147483648),
+        doc: "Operations allowed on the group, bit n for ACL operation code n; -2147483648 when not requested.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopologyDescription",
+        rust_name: "topology_description",
+        ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Processing graph of the application; null when not requested or not available.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopologyDescriptionStatus",
+        rust_name: "topology_description_status",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Whether TopologyDescription is set: 0 not requested, 1 none stored, 2 could not be read, 3 available.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AssignorName",
+        rust_name: "assignor_name",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Name of the task assignor in use; null when not known.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPOLOGY: StructSchema = StructSchema {
     name: "Topology",
     doc: "Value of DescribedGroup.Topology.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the topology, raised when the topology changes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Subtopologies",
-            rust_name: "subtopologies",
-            ty: FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Subtopologies of the application; null when none are known.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the topology, raised when the topology changes.",
+    ),
+    FieldSchema {
+        name: "Subtopologies",
+        rust_name: "subtopologies",
+        ty: FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Subtopologies of the application; null when none are known.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of Topology.Subtopologies.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the input topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSinkTopics",
-            rust_name: "repartition_sink_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the repartition topics the subtopology writes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateChangelogTopics",
-            rust_name: "state_changelog_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Changelog topics of the subtopology's state stores.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSourceTopics",
-            rust_name: "repartition_source_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Repartition topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SUBTOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SUBTOPOLOGY_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the input topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "RepartitionSinkTopics",
+        "repartition_sink_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the repartition topics the subtopology writes.",
+    ),
+    FieldSchema::new(
+        "StateChangelogTopics",
+        "state_changelog_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Changelog topics of the subtopology's state stores.",
+    ),
+    FieldSchema::new(
+        "RepartitionSourceTopics",
+        "repartition_source_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Repartition topics the subtopology reads.",
+    ),
+];
 
 static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the internal topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Int32,
-            doc: "Number of partitions of the topic; 0 when not fixed.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicationFactor",
-            rust_name: "replication_factor",
-            ty: FieldType::Int16,
-            doc: "Replication factor of the topic; 0 when the default applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicConfigs",
-            rust_name: "topic_configs",
-            ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
-            doc: "Topic configurations that differ from the defaults.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_INFO_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the internal topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Int32,
+        "Number of partitions of the topic; 0 when not fixed.",
+    ),
+    FieldSchema::new(
+        "ReplicationFactor",
+        "replication_factor",
+        FieldType::Int16,
+        "Replication factor of the topic; 0 when the default applies.",
+    ),
+    FieldSchema::new(
+        "TopicConfigs",
+        "topic_configs",
+        FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
+        "Topic configurations that differ from the defaults.",
+    ),
+];
 
 static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of TopicInfo.TopicConfigs, Member.ClientTags.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the client tag or topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            doc: "Value of the client tag or topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEY_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEY_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the client tag or topic configuration.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::String,
+        "Value of the client tag or topic configuration.",
+    ),
+];
 
 static MEMBER: StructSchema = StructSchema {
     name: "Member",
     doc: "Element of DescribedGroup.Members.",
     min_size: 28,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Identifier of the group member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Current epoch of the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member; null when it gave none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientId",
-            rust_name: "client_id",
-            ty: FieldType::String,
-            doc: "Client id (client.id) the member reports.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientHost",
-            rust_name: "client_host",
-            ty: FieldType::String,
-            doc: "Network address from which the member connects.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyEpoch",
-            rust_name: "topology_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the streams topology the member runs.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProcessId",
-            rust_name: "process_id",
-            ty: FieldType::String,
-            doc: "Identifier of the Kafka Streams process; members of one process share it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UserEndpoint",
-            rust_name: "user_endpoint",
-            ty: FieldType::Struct(&ENDPOINT),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Address for interactive queries; null when the member offers none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientTags",
-            rust_name: "client_tags",
-            ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
-            doc: "Tags of the member, used for rack-aware placement of standby tasks.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaskOffsets",
-            rust_name: "task_offsets",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
-            doc: "Reported changelog offsets of tasks on the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaskEndOffsets",
-            rust_name: "task_end_offsets",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
-            doc: "Reported changelog end offsets of tasks on the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Assignment",
-            rust_name: "assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            doc: "Tasks currently assigned to the member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TargetAssignment",
-            rust_name: "target_assignment",
-            ty: FieldType::Struct(&ASSIGNMENT),
-            doc: "Tasks the member is to reach.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "IsClassic",
-            rust_name: "is_classic",
-            ty: FieldType::Bool,
-            doc: "true for a member that uses the classic group protocol.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MEMBER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MEMBER_FIELDS: [FieldSchema; 15] = [
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Identifier of the group member.",
+    ),
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Current epoch of the member.",
+    ),
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member; null when it gave none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientId",
+        "client_id",
+        FieldType::String,
+        "Client id (client.id) the member reports.",
+    ),
+    FieldSchema::new(
+        "ClientHost",
+        "client_host",
+        FieldType::String,
+        "Network address from which the member connects.",
+    ),
+    FieldSchema::new(
+        "TopologyEpoch",
+        "topology_epoch",
+        FieldType::Int32,
+        "Epoch of the streams topology the member runs.",
+    ),
+    FieldSchema::new(
+        "ProcessId",
+        "process_id",
+        FieldType::String,
+        "Identifier of the Kafka Streams process; members of one process share it.",
+    ),
+    FieldSchema {
+        name: "UserEndpoint",
+        rust_name: "user_endpoint",
+        ty: FieldType::Struct(&ENDPOINT),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Address for interactive queries; null when the member offers none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ClientTags",
+        "client_tags",
+        FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
+        "Tags of the member, used for rack-aware placement of standby tasks.",
+    ),
+    FieldSchema::new(
+        "TaskOffsets",
+        "task_offsets",
+        FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
+        "Reported changelog offsets of tasks on the member.",
+    ),
+    FieldSchema::new(
+        "TaskEndOffsets",
+        "task_end_offsets",
+        FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
+        "Reported changelog end offsets of tasks on the member.",
+    ),
+    FieldSchema::new(
+        "Assignment",
+        "assignment",
+        FieldType::Struct(&ASSIGNMENT),
+        "Tasks currently assigned to the member.",
+    ),
+    FieldSchema::new(
+        "TargetAssignment",
+        "target_assignment",
+        FieldType::Struct(&ASSIGNMENT),
+        "Tasks the member is to reach.",
+    ),
+    FieldSchema::new(
+        "IsClassic",
+        "is_classic",
+        FieldType::Bool,
+        "true for a member that uses the classic group protocol.",
+    ),
+];
 
 static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of Member.UserEndpoint.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name the application configured for interactive queries.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port the application configured for interactive queries.",
+    ),
+];
 
 static TASK_OFFSET: StructSchema = StructSchema {
     name: "TaskOffset",
     doc: "Element of Member.TaskOffsets, Member.TaskEndOffsets.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Partition number of the task within the subtopology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            doc: "Changelog offset of the task, summed over its changelog topics.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_OFFSET_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_OFFSET_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Partition number of the task within the subtopology.",
+    ),
+    FieldSchema::new(
+        "Offset",
+        "offset",
+        FieldType::Int64,
+        "Changelog offset of the task, summed over its changelog topics.",
+    ),
+];
 
 static ASSIGNMENT: StructSchema = StructSchema {
     name: "Assignment",
     doc: "Value of Member.Assignment, Member.TargetAssignment.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ActiveTasks",
-            rust_name: "active_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Tasks the member processes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasks",
-            rust_name: "standby_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Tasks whose state the member keeps as a standby copy.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasks",
-            rust_name: "warmup_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            doc: "Tasks whose state the member restores before taking them over.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ASSIGNMENT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ASSIGNMENT_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "ActiveTasks",
+        "active_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Tasks the member processes.",
+    ),
+    FieldSchema::new(
+        "StandbyTasks",
+        "standby_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Tasks whose state the member keeps as a standby copy.",
+    ),
+    FieldSchema::new(
+        "WarmupTasks",
+        "warmup_tasks",
+        FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        "Tasks whose state the member restores before taking them over.",
+    ),
+];
 
 static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of Assignment.ActiveTasks, Assignment.StandbyTasks, Assignment.WarmupTasks.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_IDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_IDS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
+    ),
+];
 
 static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
     name: "TopologyDescription",
     doc: "Value of DescribedGroup.TopologyDescription.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Subtopologies",
-            rust_name: "subtopologies",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_SUBTOPOLOGY)),
-            versions: Versions::since(1),
-            doc: "Subtopologies with their processing nodes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GlobalStores",
-            rust_name: "global_stores",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_GLOBAL_STORE)),
-            versions: Versions::since(1),
-            doc: "Global state stores of the application.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Subtopologies",
+        rust_name: "subtopologies",
+        ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_SUBTOPOLOGY)),
+        versions: Versions::since(1),
+        doc: "Subtopologies with their processing nodes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GlobalStores",
+        rust_name: "global_stores",
+        ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_GLOBAL_STORE)),
+        versions: Versions::since(1),
+        doc: "Global state stores of the application.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
     name: "TopologyDescriptionSubtopology",
     doc: "Element of TopologyDescription.Subtopologies.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Nodes",
-            rust_name: "nodes",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE)),
-            versions: Versions::since(1),
-            doc: "Processing nodes of the subtopology.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_SUBTOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "SubtopologyId",
+        rust_name: "subtopology_id",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Identifier of the subtopology within the streams topology.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Nodes",
+        rust_name: "nodes",
+        ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE)),
+        versions: Versions::since(1),
+        doc: "Processing nodes of the subtopology.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
     name: "TopologyDescriptionNode",
     doc: "Value of TopologyDescriptionSubtopology.Nodes, TopologyDescriptionGlobalStore.Source, TopologyDescriptionGlobalStore.Processor.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            doc: "Name of the processing node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeType",
-            rust_name: "node_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Kind of node: 1 source, 2 processor, 3 sink.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            doc: "Names of the topics a source node reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SinkTopic",
-            rust_name: "sink_topic",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Name of the topic a sink node writes; null when there is no fixed one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Stores",
-            rust_name: "stores",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            doc: "Names of the state stores connected to the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Successors",
-            rust_name: "successors",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            doc: "Names of the nodes that receive this node's output.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_NODE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_NODE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        doc: "Name of the processing node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NodeType",
+        rust_name: "node_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Kind of node: 1 source, 2 processor, 3 sink.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SourceTopics",
+        rust_name: "source_topics",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        doc: "Names of the topics a source node reads.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SinkTopic",
+        rust_name: "sink_topic",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Name of the topic a sink node writes; null when there is no fixed one.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Stores",
+        rust_name: "stores",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        doc: "Names of the state stores connected to the node.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Successors",
+        rust_name: "successors",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        doc: "Names of the nodes that receive this node's output.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
     name: "TopologyDescriptionGlobalStore",
     doc: "Element of TopologyDescription.GlobalStores.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Source",
-            rust_name: "source",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
-            versions: Versions::since(1),
-            doc: "Source node that reads the topic behind the global store.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Processor",
-            rust_name: "processor",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
-            versions: Versions::since(1),
-            doc: "Processor node that updates the global store.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_GLOBAL_STORE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_GLOBAL_STORE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Source",
+        rust_name: "source",
+        ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
+        versions: Versions::since(1),
+        doc: "Source node that reads the topic behind the global store.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Processor",
+        rust_name: "processor",
+        ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
+        versions: Versions::since(1),
+        doc: "Processor node that updates the global store.",
+        ..FieldSchema::PLAIN
+    },
+];

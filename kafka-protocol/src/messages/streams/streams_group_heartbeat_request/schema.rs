@@ -21,404 +21,387 @@ static STREAMS_GROUP_HEARTBEAT_REQUEST: StructSchema = StructSchema {
     doc: "Joins, keeps alive or leaves a streams group.",
     min_size: 27,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the streams group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id the client generates and keeps for its life.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Member epoch from the last response; 0 joins, -1 leaves, -2 is a static member leaving for a while.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndpointInformationEpoch",
-            rust_name: "endpoint_information_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the endpoint information the member has; an outdated one makes the coordinator resend it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "InstanceId",
-            rust_name: "instance_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Static membership id; null when the member is dynamic or the id is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RackId",
-            rust_name: "rack_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Rack of the member; null when it has none or it is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RebalanceTimeoutMs",
-            rust_name: "rebalance_timeout_ms",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Longest time in ms the member may take to revoke tasks; -1 when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topology",
-            rust_name: "topology",
-            ty: FieldType::Struct(&TOPOLOGY),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Topology the member runs, sent on joining; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActiveTasks",
-            rust_name: "active_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Active tasks the member owns; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasks",
-            rust_name: "standby_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Standby tasks the member owns; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasks",
-            rust_name: "warmup_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Warm-up tasks the member owns; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProcessId",
-            rust_name: "process_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Identifier of the Kafka Streams process, shared by its members; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UserEndpoint",
-            rust_name: "user_endpoint",
-            ty: FieldType::Struct(&ENDPOINT),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Address for interactive queries; null when there is none or it is unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ClientTags",
-            rust_name: "client_tags",
-            ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Tags for rack-aware placement of standby tasks; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaskOffsets",
-            rust_name: "task_offsets",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Changelog offsets of tasks on the member, which show their progress; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaskEndOffsets",
-            rust_name: "task_end_offsets",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Changelog end offsets of tasks on the member; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ShutdownApplication",
-            rust_name: "shutdown_application",
-            ty: FieldType::Bool,
-            doc: "true asks every member of the application to shut down.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_HEARTBEAT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_HEARTBEAT_REQUEST_FIELDS: [FieldSchema; 17] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the streams group.",
+    ),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id the client generates and keeps for its life.",
+    ),
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Member epoch from the last response; 0 joins, -1 leaves, -2 is a static member leaving for a while.",
+    ),
+    FieldSchema::new(
+        "EndpointInformationEpoch",
+        "endpoint_information_epoch",
+        FieldType::Int32,
+        "Epoch of the endpoint information the member has; an outdated one makes the coordinator resend it.",
+    ),
+    FieldSchema {
+        name: "InstanceId",
+        rust_name: "instance_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Static membership id; null when the member is dynamic or the id is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RackId",
+        rust_name: "rack_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Rack of the member; null when it has none or it is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "RebalanceTimeoutMs",
+        rust_name: "rebalance_timeout_ms",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Longest time in ms the member may take to revoke tasks; -1 when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topology",
+        rust_name: "topology",
+        ty: FieldType::Struct(&TOPOLOGY),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Topology the member runs, sent on joining; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ActiveTasks",
+        rust_name: "active_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Active tasks the member owns; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "StandbyTasks",
+        rust_name: "standby_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Standby tasks the member owns; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "WarmupTasks",
+        rust_name: "warmup_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Warm-up tasks the member owns; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProcessId",
+        rust_name: "process_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Identifier of the Kafka Streams process, shared by its members; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "UserEndpoint",
+        rust_name: "user_endpoint",
+        ty: FieldType::Struct(&ENDPOINT),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Address for interactive queries; null when there is none or it is unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ClientTags",
+        rust_name: "client_tags",
+        ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Tags for rack-aware placement of standby tasks; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TaskOffsets",
+        rust_name: "task_offsets",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Changelog offsets of tasks on the member, which show their progress; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TaskEndOffsets",
+        rust_name: "task_end_offsets",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_OFFSET)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Changelog end offsets of tasks on the member; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ShutdownApplication",
+        "shutdown_application",
+        FieldType::Bool,
+        "true asks every member of the application to shut down.",
+    ),
+];
 
 static TOPOLOGY: StructSchema = StructSchema {
     name: "Topology",
     doc: "Value of StreamsGroupHeartbeatRequest.Topology.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Epoch",
-            rust_name: "epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the topology, to tell a changed topology from an old one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Subtopologies",
-            rust_name: "subtopologies",
-            ty: FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
-            doc: "Subtopologies of the application.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Epoch",
+        "epoch",
+        FieldType::Int32,
+        "Epoch of the topology, to tell a changed topology from an old one.",
+    ),
+    FieldSchema::new(
+        "Subtopologies",
+        "subtopologies",
+        FieldType::Array(&FieldType::Struct(&SUBTOPOLOGY)),
+        "Subtopologies of the application.",
+    ),
+];
 
 static SUBTOPOLOGY: StructSchema = StructSchema {
     name: "Subtopology",
     doc: "Element of Topology.Subtopologies.",
     min_size: 8,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the input topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopicRegex",
-            rust_name: "source_topic_regex",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Regular expressions of the input topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StateChangelogTopics",
-            rust_name: "state_changelog_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Changelog topics the subtopology needs for its state stores.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSinkTopics",
-            rust_name: "repartition_sink_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the repartition topics the subtopology writes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSourceTopics",
-            rust_name: "repartition_source_topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
-            doc: "Repartition topics the subtopology reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CopartitionGroups",
-            rust_name: "copartition_groups",
-            ty: FieldType::Array(&FieldType::Struct(&COPARTITION_GROUP)),
-            doc: "Sets of topics that need the same number of partitions.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SUBTOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SUBTOPOLOGY_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the input topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "SourceTopicRegex",
+        "source_topic_regex",
+        FieldType::Array(&FieldType::String),
+        "Regular expressions of the input topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "StateChangelogTopics",
+        "state_changelog_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Changelog topics the subtopology needs for its state stores.",
+    ),
+    FieldSchema::new(
+        "RepartitionSinkTopics",
+        "repartition_sink_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the repartition topics the subtopology writes.",
+    ),
+    FieldSchema::new(
+        "RepartitionSourceTopics",
+        "repartition_source_topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_INFO)),
+        "Repartition topics the subtopology reads.",
+    ),
+    FieldSchema::new(
+        "CopartitionGroups",
+        "copartition_groups",
+        FieldType::Array(&FieldType::Struct(&COPARTITION_GROUP)),
+        "Sets of topics that need the same number of partitions.",
+    ),
+];
 
 static TOPIC_INFO: StructSchema = StructSchema {
     name: "TopicInfo",
     doc: "Element of Subtopology.StateChangelogTopics, Subtopology.RepartitionSourceTopics.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the internal topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Int32,
-            doc: "Number of partitions the topic needs; 0 when it is to be derived.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ReplicationFactor",
-            rust_name: "replication_factor",
-            ty: FieldType::Int16,
-            doc: "Replication factor the topic needs; 0 when the default applies.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicConfigs",
-            rust_name: "topic_configs",
-            ty: FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
-            doc: "Topic configurations that differ from the defaults.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_INFO_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_INFO_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the internal topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Int32,
+        "Number of partitions the topic needs; 0 when it is to be derived.",
+    ),
+    FieldSchema::new(
+        "ReplicationFactor",
+        "replication_factor",
+        FieldType::Int16,
+        "Replication factor the topic needs; 0 when the default applies.",
+    ),
+    FieldSchema::new(
+        "TopicConfigs",
+        "topic_configs",
+        FieldType::Array(&FieldType::Struct(&KEY_VALUE)),
+        "Topic configurations that differ from the defaults.",
+    ),
+];
 
 static KEY_VALUE: StructSchema = StructSchema {
     name: "KeyValue",
     doc: "Element of StreamsGroupHeartbeatRequest.ClientTags, TopicInfo.TopicConfigs.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::String,
-            doc: "Name of the client tag or topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::String,
-            doc: "Value of the client tag or topic configuration.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEY_VALUE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEY_VALUE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Key",
+        "key",
+        FieldType::String,
+        "Name of the client tag or topic configuration.",
+    ),
+    FieldSchema::new(
+        "Value",
+        "value",
+        FieldType::String,
+        "Value of the client tag or topic configuration.",
+    ),
+];
 
 static COPARTITION_GROUP: StructSchema = StructSchema {
     name: "CopartitionGroup",
     doc: "Element of Subtopology.CopartitionGroups.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in SourceTopics of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopicRegex",
-            rust_name: "source_topic_regex",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in SourceTopicRegex of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "RepartitionSourceTopics",
-            rust_name: "repartition_source_topics",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Positions in RepartitionSourceTopics of the subtopology, from 0.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COPARTITION_GROUP_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COPARTITION_GROUP_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in SourceTopics of the subtopology, from 0.",
+    ),
+    FieldSchema::new(
+        "SourceTopicRegex",
+        "source_topic_regex",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in SourceTopicRegex of the subtopology, from 0.",
+    ),
+    FieldSchema::new(
+        "RepartitionSourceTopics",
+        "repartition_source_topics",
+        FieldType::Array(&FieldType::Int16),
+        "Positions in RepartitionSourceTopics of the subtopology, from 0.",
+    ),
+];
 
 static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupHeartbeatRequest.ActiveTasks, StreamsGroupHeartbeatRequest.StandbyTasks, StreamsGroupHeartbeatRequest.WarmupTasks.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_IDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_IDS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
+    ),
+];
 
 static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of StreamsGroupHeartbeatRequest.UserEndpoint.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name the application configured for interactive queries.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port the application configured for interactive queries.",
+    ),
+];
 
 static TASK_OFFSET: StructSchema = StructSchema {
     name: "TaskOffset",
     doc: "Element of StreamsGroupHeartbeatRequest.TaskOffsets, StreamsGroupHeartbeatRequest.TaskEndOffsets.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partition",
-            rust_name: "partition",
-            ty: FieldType::Int32,
-            doc: "Partition number of the task within the subtopology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Offset",
-            rust_name: "offset",
-            ty: FieldType::Int64,
-            doc: "Changelog offset of the task, summed over its changelog topics.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_OFFSET_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_OFFSET_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partition",
+        "partition",
+        FieldType::Int32,
+        "Partition number of the task within the subtopology.",
+    ),
+    FieldSchema::new(
+        "Offset",
+        "offset",
+        FieldType::Int64,
+        "Changelog offset of the task, summed over its changelog topics.",
+    ),
+];

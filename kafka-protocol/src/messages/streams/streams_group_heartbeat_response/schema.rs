@@ -21,262 +21,251 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the member's epoch, intervals, status and, when they change, its tasks.",
     min_size: 34,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Member id the heartbeat was sent for.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberEpoch",
-            rust_name: "member_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch the member must send in the next heartbeat.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HeartbeatIntervalMs",
-            rust_name: "heartbeat_interval_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms the member should wait between heartbeats.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcceptableRecoveryLagLegacy",
-            rust_name: "acceptable_recovery_lag_legacy",
-            ty: FieldType::Int32,
-            versions: Versions::new(0, 0),
-            doc: "Offset lag up to which a task counts as caught up, version 0 only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaskOffsetIntervalMs",
-            rust_name: "task_offset_interval_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms the member should wait between reports of its task offsets.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcceptableRecoveryLag",
-            rust_name: "acceptable_recovery_lag",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Offset lag up to which a task counts as caught up; -1 when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Status",
-            rust_name: "status",
-            ty: FieldType::Array(&FieldType::Struct(&STATUS)),
-            nullable_versions: Versions::since(0),
-            doc: "Conditions of the group the member should know about; null when there are none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActiveTasks",
-            rust_name: "active_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Tasks the member is to process; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyTasks",
-            rust_name: "standby_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Tasks the member is to keep as standby copies; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WarmupTasks",
-            rust_name: "warmup_tasks",
-            ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Tasks the member is to warm up; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyDescriptionRequired",
-            rust_name: "topology_description_required",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "true asks the member to send StreamsGroupTopologyDescriptionUpdate.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "EndpointInformationEpoch",
-            rust_name: "endpoint_information_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the endpoint information held by the coordinator.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionsByUserEndpoint",
-            rust_name: "partitions_by_user_endpoint",
-            ty: FieldType::Array(&FieldType::Struct(&ENDPOINT_TO_PARTITIONS)),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Partitions each endpoint serves, for interactive queries; null when unchanged.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_HEARTBEAT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_HEARTBEAT_RESPONSE_FIELDS: [FieldSchema; 16] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Member id the heartbeat was sent for.",
+    ),
+    FieldSchema::new(
+        "MemberEpoch",
+        "member_epoch",
+        FieldType::Int32,
+        "Epoch the member must send in the next heartbeat.",
+    ),
+    FieldSchema::new(
+        "HeartbeatIntervalMs",
+        "heartbeat_interval_ms",
+        FieldType::Int32,
+        "Time in ms the member should wait between heartbeats.",
+    ),
+    FieldSchema {
+        name: "AcceptableRecoveryLagLegacy",
+        rust_name: "acceptable_recovery_lag_legacy",
+        ty: FieldType::Int32,
+        versions: Versions::new(0, 0),
+        doc: "Offset lag up to which a task counts as caught up, version 0 only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TaskOffsetIntervalMs",
+        "task_offset_interval_ms",
+        FieldType::Int32,
+        "Time in ms the member should wait between reports of its task offsets.",
+    ),
+    FieldSchema {
+        name: "AcceptableRecoveryLag",
+        rust_name: "acceptable_recovery_lag",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Offset lag up to which a task counts as caught up; -1 when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Status",
+        rust_name: "status",
+        ty: FieldType::Array(&FieldType::Struct(&STATUS)),
+        nullable_versions: Versions::since(0),
+        doc: "Conditions of the group the member should know about; null when there are none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ActiveTasks",
+        rust_name: "active_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Tasks the member is to process; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "StandbyTasks",
+        rust_name: "standby_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Tasks the member is to keep as standby copies; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "WarmupTasks",
+        rust_name: "warmup_tasks",
+        ty: FieldType::Array(&FieldType::Struct(&TASK_IDS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Tasks the member is to warm up; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopologyDescriptionRequired",
+        rust_name: "topology_description_required",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "true asks the member to send StreamsGroupTopologyDescriptionUpdate.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "EndpointInformationEpoch",
+        "endpoint_information_epoch",
+        FieldType::Int32,
+        "Epoch of the endpoint information held by the coordinator.",
+    ),
+    FieldSchema {
+        name: "PartitionsByUserEndpoint",
+        rust_name: "partitions_by_user_endpoint",
+        ty: FieldType::Array(&FieldType::Struct(&ENDPOINT_TO_PARTITIONS)),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Partitions each endpoint serves, for interactive queries; null when unchanged.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static STATUS: StructSchema = StructSchema {
     name: "Status",
     doc: "Element of StreamsGroupHeartbeatResponse.Status.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "StatusCode",
-            rust_name: "status_code",
-            ty: FieldType::Int8,
-            doc: "Condition: 0 stale topology, 1 missing source topics, 2 wrong partition counts, 3 missing internal topics, 4 shutdown, 5 assignment delayed, 6 missing client tags.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StatusDetail",
-            rust_name: "status_detail",
-            ty: FieldType::String,
-            doc: "Human-readable detail of the condition.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STATUS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STATUS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "StatusCode",
+        "status_code",
+        FieldType::Int8,
+        "Condition: 0 stale topology, 1 missing source topics, 2 wrong partition counts, 3 missing internal topics, 4 shutdown, 5 assignment delayed, 6 missing client tags.",
+    ),
+    FieldSchema::new(
+        "StatusDetail",
+        "status_detail",
+        FieldType::String,
+        "Human-readable detail of the condition.",
+    ),
+];
 
 static TASK_IDS: StructSchema = StructSchema {
     name: "TaskIds",
     doc: "Element of StreamsGroupHeartbeatResponse.ActiveTasks, StreamsGroupHeartbeatResponse.StandbyTasks, StreamsGroupHeartbeatResponse.WarmupTasks.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TASK_IDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TASK_IDS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Partition numbers of the subtopology's tasks; each pair with SubtopologyId is one task.",
+    ),
+];
 
 static ENDPOINT_TO_PARTITIONS: StructSchema = StructSchema {
     name: "EndpointToPartitions",
     doc: "Element of StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "UserEndpoint",
-            rust_name: "user_endpoint",
-            ty: FieldType::Struct(&ENDPOINT),
-            doc: "Address of the member that serves the partitions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActivePartitions",
-            rust_name: "active_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            doc: "Partitions whose state the endpoint serves with active tasks.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "StandbyPartitions",
-            rust_name: "standby_partitions",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
-            doc: "Partitions whose state the endpoint serves with standby tasks.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_TO_PARTITIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_TO_PARTITIONS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "UserEndpoint",
+        "user_endpoint",
+        FieldType::Struct(&ENDPOINT),
+        "Address of the member that serves the partitions.",
+    ),
+    FieldSchema::new(
+        "ActivePartitions",
+        "active_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+        "Partitions whose state the endpoint serves with active tasks.",
+    ),
+    FieldSchema::new(
+        "StandbyPartitions",
+        "standby_partitions",
+        FieldType::Array(&FieldType::Struct(&TOPIC_PARTITION)),
+        "Partitions whose state the endpoint serves with standby tasks.",
+    ),
+];
 
 static ENDPOINT: StructSchema = StructSchema {
     name: "Endpoint",
     doc: "Value of EndpointToPartitions.UserEndpoint.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Host",
-            rust_name: "host",
-            ty: FieldType::String,
-            doc: "Host name the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Port",
-            rust_name: "port",
-            ty: FieldType::Uint16,
-            doc: "TCP port the application configured for interactive queries.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ENDPOINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ENDPOINT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Host",
+        "host",
+        FieldType::String,
+        "Host name the application configured for interactive queries.",
+    ),
+    FieldSchema::new(
+        "Port",
+        "port",
+        FieldType::Uint16,
+        "TCP port the application configured for interactive queries.",
+    ),
+];
 
 static TOPIC_PARTITION: StructSchema = StructSchema {
     name: "TopicPartition",
     doc: "Element of EndpointToPartitions.ActivePartitions, EndpointToPartitions.StandbyPartitions.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Topic", "topic", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions of this topic.",
+    ),
+];

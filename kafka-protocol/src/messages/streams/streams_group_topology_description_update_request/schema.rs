@@ -21,161 +21,151 @@ static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST: StructSchema = StructS
     doc: "Sends the processing graph of a streams application to the coordinator.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the streams group.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            doc: "Id of the member that sends the description.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyEpoch",
-            rust_name: "topology_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the topology that is described.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopologyDescription",
-            rust_name: "topology_description",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION),
-            doc: "Processing graph of the application.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the streams group.",
+    ),
+    FieldSchema::new(
+        "MemberId",
+        "member_id",
+        FieldType::String,
+        "Id of the member that sends the description.",
+    ),
+    FieldSchema::new(
+        "TopologyEpoch",
+        "topology_epoch",
+        FieldType::Int32,
+        "Epoch of the topology that is described.",
+    ),
+    FieldSchema::new(
+        "TopologyDescription",
+        "topology_description",
+        FieldType::Struct(&TOPOLOGY_DESCRIPTION),
+        "Processing graph of the application.",
+    ),
+];
 
 static TOPOLOGY_DESCRIPTION: StructSchema = StructSchema {
     name: "TopologyDescription",
     doc: "Value of StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Subtopologies",
-            rust_name: "subtopologies",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_SUBTOPOLOGY)),
-            doc: "Subtopologies with their processing nodes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GlobalStores",
-            rust_name: "global_stores",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_GLOBAL_STORE)),
-            doc: "Global state stores of the application.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Subtopologies",
+        "subtopologies",
+        FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_SUBTOPOLOGY)),
+        "Subtopologies with their processing nodes.",
+    ),
+    FieldSchema::new(
+        "GlobalStores",
+        "global_stores",
+        FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_GLOBAL_STORE)),
+        "Global state stores of the application.",
+    ),
+];
 
 static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: StructSchema = StructSchema {
     name: "TopologyDescriptionSubtopology",
     doc: "Element of TopologyDescription.Subtopologies.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SubtopologyId",
-            rust_name: "subtopology_id",
-            ty: FieldType::String,
-            doc: "Identifier of the subtopology within the streams topology.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Nodes",
-            rust_name: "nodes",
-            ty: FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE)),
-            doc: "Processing nodes of the subtopology.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_SUBTOPOLOGY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_SUBTOPOLOGY_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "SubtopologyId",
+        "subtopology_id",
+        FieldType::String,
+        "Identifier of the subtopology within the streams topology.",
+    ),
+    FieldSchema::new(
+        "Nodes",
+        "nodes",
+        FieldType::Array(&FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE)),
+        "Processing nodes of the subtopology.",
+    ),
+];
 
 static TOPOLOGY_DESCRIPTION_NODE: StructSchema = StructSchema {
     name: "TopologyDescriptionNode",
     doc: "Value of TopologyDescriptionSubtopology.Nodes, TopologyDescriptionGlobalStore.Source, TopologyDescriptionGlobalStore.Processor.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the processing node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NodeType",
-            rust_name: "node_type",
-            ty: FieldType::Int8,
-            doc: "Kind of node: 1 source, 2 processor, 3 sink.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SourceTopics",
-            rust_name: "source_topics",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the topics a source node reads.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SinkTopic",
-            rust_name: "sink_topic",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Name of the topic a sink node writes; null when there is no fixed one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Stores",
-            rust_name: "stores",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the state stores connected to the node.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Successors",
-            rust_name: "successors",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Names of the nodes that receive this node's output.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_NODE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_NODE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the processing node."),
+    FieldSchema::new(
+        "NodeType",
+        "node_type",
+        FieldType::Int8,
+        "Kind of node: 1 source, 2 processor, 3 sink.",
+    ),
+    FieldSchema::new(
+        "SourceTopics",
+        "source_topics",
+        FieldType::Array(&FieldType::String),
+        "Names of the topics a source node reads.",
+    ),
+    FieldSchema {
+        name: "SinkTopic",
+        rust_name: "sink_topic",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Name of the topic a sink node writes; null when there is no fixed one.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Stores",
+        "stores",
+        FieldType::Array(&FieldType::String),
+        "Names of the state stores connected to the node.",
+    ),
+    FieldSchema::new(
+        "Successors",
+        "successors",
+        FieldType::Array(&FieldType::String),
+        "Names of the nodes that receive this node's output.",
+    ),
+];
 
 static TOPOLOGY_DESCRIPTION_GLOBAL_STORE: StructSchema = StructSchema {
     name: "TopologyDescriptionGlobalStore",
     doc: "Element of TopologyDescription.GlobalStores.",
     min_size: 15,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Source",
-            rust_name: "source",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
-            doc: "Source node that reads the topic behind the global store.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Processor",
-            rust_name: "processor",
-            ty: FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
-            doc: "Processor node that updates the global store.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPOLOGY_DESCRIPTION_GLOBAL_STORE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPOLOGY_DESCRIPTION_GLOBAL_STORE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "Source",
+        "source",
+        FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
+        "Source node that reads the topic behind the global store.",
+    ),
+    FieldSchema::new(
+        "Processor",
+        "processor",
+        FieldType::Struct(&TOPOLOGY_DESCRIPTION_NODE),
+        "Processor node that updates the global store.",
+    ),
+];

@@ -19,35 +19,33 @@ static ADD_OFFSETS_TO_TXN_REQUEST: StructSchema = StructSchema {
     doc: "Adds a consumer group's offset commits to the producer's current transaction.",
     min_size: 13,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Epoch of the producer id; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Consumer group whose offsets are committed in the transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_OFFSETS_TO_TXN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_OFFSETS_TO_TXN_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "TransactionalId",
+        "transactional_id",
+        FieldType::String,
+        "Transactional id configured on the producer.",
+    ),
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Epoch of the producer id; an older epoch is fenced.",
+    ),
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Consumer group whose offsets are committed in the transaction.",
+    ),
+];

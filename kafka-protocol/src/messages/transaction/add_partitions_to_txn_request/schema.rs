@@ -19,123 +19,128 @@ static ADD_PARTITIONS_TO_TXN_REQUEST: StructSchema = StructSchema {
     doc: "Adds partitions to a transaction, or verifies that they are part of it.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Transactions",
-            rust_name: "transactions",
-            ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TRANSACTION)),
-            versions: Versions::since(4),
-            doc: "Transactions to extend or verify; versions 4+ are sent by brokers only.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "V3AndBelowTransactionalId",
-            rust_name: "v3_and_below_transactional_id",
-            ty: FieldType::String,
-            versions: Versions::new(0, 3),
-            doc: "Transactional id of the producer, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "V3AndBelowProducerId",
-            rust_name: "v3_and_below_producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::new(0, 3),
-            doc: "Producer id of the transaction, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "V3AndBelowProducerEpoch",
-            rust_name: "v3_and_below_producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::new(0, 3),
-            doc: "Epoch of the producer id, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "V3AndBelowTopics",
-            rust_name: "v3_and_below_topics",
-            ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC)),
-            versions: Versions::new(0, 3),
-            doc: "Topics whose partitions join the transaction, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_REQUEST_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "Transactions",
+        rust_name: "transactions",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TRANSACTION)),
+        versions: Versions::since(4),
+        doc: "Transactions to extend or verify; versions 4+ are sent by brokers only.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "V3AndBelowTransactionalId",
+        rust_name: "v3_and_below_transactional_id",
+        ty: FieldType::String,
+        versions: Versions::new(0, 3),
+        doc: "Transactional id of the producer, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "V3AndBelowProducerId",
+        rust_name: "v3_and_below_producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::new(0, 3),
+        doc: "Producer id of the transaction, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "V3AndBelowProducerEpoch",
+        rust_name: "v3_and_below_producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::new(0, 3),
+        doc: "Epoch of the producer id, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "V3AndBelowTopics",
+        rust_name: "v3_and_below_topics",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC)),
+        versions: Versions::new(0, 3),
+        doc: "Topics whose partitions join the transaction, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ADD_PARTITIONS_TO_TXN_TRANSACTION: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTransaction",
     doc: "Element of AddPartitionsToTxnRequest.Transactions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            map_key: true,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(4),
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::since(4),
-            doc: "Epoch of the producer id; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "VerifyOnly",
-            rust_name: "verify_only",
-            ty: FieldType::Bool,
-            versions: Versions::since(4),
-            doc: "true checks that the partitions already belong to the transaction instead of adding them.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC)),
-            versions: Versions::since(4),
-            doc: "Topics whose partitions are added or verified.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_TRANSACTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_TRANSACTION_FIELDS: [FieldSchema; 5] = [
+    FieldSchema {
+        name: "TransactionalId",
+        rust_name: "transactional_id",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        map_key: true,
+        doc: "Transactional id configured on the producer.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(4),
+        doc: "Producer id assigned by the cluster.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProducerEpoch",
+        rust_name: "producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::since(4),
+        doc: "Epoch of the producer id; an older epoch is fenced.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "VerifyOnly",
+        rust_name: "verify_only",
+        ty: FieldType::Bool,
+        versions: Versions::since(4),
+        doc: "true checks that the partitions already belong to the transaction instead of adding them.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Topics",
+        rust_name: "topics",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC)),
+        versions: Versions::since(4),
+        doc: "Topics whose partitions are added or verified.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ADD_PARTITIONS_TO_TXN_TOPIC: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTopic",
     doc: "Element of AddPartitionsToTxnRequest.V3AndBelowTopics, AddPartitionsToTxnTransaction.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions to add or verify.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions to add or verify.",
+    ),
+];

@@ -19,122 +19,121 @@ static ADD_PARTITIONS_TO_TXN_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether it was added to, or found in, the transaction.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(4),
-            ignorable: true,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResultsByTransaction",
-            rust_name: "results_by_transaction",
-            ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_RESULT)),
-            versions: Versions::since(4),
-            doc: "Outcome per transaction, from version 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResultsByTopicV3AndBelow",
-            rust_name: "results_by_topic_v3_and_below",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
-            ),
-            versions: Versions::new(0, 3),
-            doc: "Outcome per topic, up to version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(4),
+        ignorable: true,
+        doc: "Error code for the whole request; 0 (NONE) means success.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ResultsByTransaction",
+        rust_name: "results_by_transaction",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_RESULT)),
+        versions: Versions::since(4),
+        doc: "Outcome per transaction, from version 4.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ResultsByTopicV3AndBelow",
+        rust_name: "results_by_topic_v3_and_below",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT)),
+        versions: Versions::new(0, 3),
+        doc: "Outcome per topic, up to version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ADD_PARTITIONS_TO_TXN_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnResult",
     doc: "Element of AddPartitionsToTxnResponse.ResultsByTransaction.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            versions: Versions::since(4),
-            map_key: true,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicResults",
-            rust_name: "topic_results",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),
-            ),
-            versions: Versions::since(4),
-            doc: "Outcome per topic of this transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TransactionalId",
+        rust_name: "transactional_id",
+        ty: FieldType::String,
+        versions: Versions::since(4),
+        map_key: true,
+        doc: "Transactional id configured on the producer.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicResults",
+        rust_name: "topic_results",
+        ty: FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_TOPIC_RESULT)),
+        versions: Versions::since(4),
+        doc: "Outcome per topic of this transaction.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnTopicResult",
     doc: "Element of AddPartitionsToTxnResponse.ResultsByTopicV3AndBelow, AddPartitionsToTxnResult.TopicResults.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ResultsByPartition",
-            rust_name: "results_by_partition",
-            ty: FieldType::Array(
-                &FieldType::Struct(&ADD_PARTITIONS_TO_TXN_PARTITION_RESULT),
-            ),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_TOPIC_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ResultsByPartition",
+        "results_by_partition",
+        FieldType::Array(&FieldType::Struct(&ADD_PARTITIONS_TO_TXN_PARTITION_RESULT)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT: StructSchema = StructSchema {
     name: "AddPartitionsToTxnPartitionResult",
     doc: "Element of AddPartitionsToTxnTopicResult.ResultsByPartition.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            map_key: true,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionErrorCode",
-            rust_name: "partition_error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ADD_PARTITIONS_TO_TXN_PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ADD_PARTITIONS_TO_TXN_PARTITION_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "PartitionIndex",
+        rust_name: "partition_index",
+        ty: FieldType::Int32,
+        map_key: true,
+        doc: "Zero-based index of the partition within its topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionErrorCode",
+        "partition_error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

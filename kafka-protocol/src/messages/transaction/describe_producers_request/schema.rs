@@ -19,39 +19,41 @@ static DESCRIBE_PRODUCERS_REQUEST: StructSchema = StructSchema {
     doc: "Asks partition leaders for the producers active on partitions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
-            doc: "Topics with the partitions to inspect.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_PRODUCERS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_PRODUCERS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_REQUEST)),
+        "Topics with the partitions to inspect.",
+    ),
+];
 
 static TOPIC_REQUEST: StructSchema = StructSchema {
     name: "TopicRequest",
     doc: "Element of DescribeProducersRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndexes",
-            rust_name: "partition_indexes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions to inspect.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_REQUEST_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "PartitionIndexes",
+        "partition_indexes",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions to inspect.",
+    ),
+];

@@ -21,140 +21,133 @@ static DESCRIBE_PRODUCERS_RESPONSE: StructSchema = StructSchema {
     doc: "Lists the producers active on partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_RESPONSE)),
-            doc: "Result per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_PRODUCERS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_PRODUCERS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_RESPONSE)),
+        "Result per topic.",
+    ),
+];
 
 static TOPIC_RESPONSE: StructSchema = StructSchema {
     name: "TopicResponse",
     doc: "Element of DescribeProducersResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Struct(&PARTITION_RESPONSE)),
-            doc: "Result per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&PARTITION_RESPONSE)),
+        "Result per partition of this topic.",
+    ),
+];
 
 static PARTITION_RESPONSE: StructSchema = StructSchema {
     name: "PartitionResponse",
     doc: "Element of TopicResponse.Partitions.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorMessage",
-            rust_name: "error_message",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            doc: "Human-readable error detail; null when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ActiveProducers",
-            rust_name: "active_producers",
-            ty: FieldType::Array(&FieldType::Struct(&PRODUCER_STATE)),
-            doc: "Producers the partition still keeps state for.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTITION_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTITION_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ErrorMessage",
+        rust_name: "error_message",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        doc: "Human-readable error detail; null when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ActiveProducers",
+        "active_producers",
+        FieldType::Array(&FieldType::Struct(&PRODUCER_STATE)),
+        "Producers the partition still keeps state for.",
+    ),
+];
 
 static PRODUCER_STATE: StructSchema = StructSchema {
     name: "ProducerState",
     doc: "Element of PartitionResponse.ActiveProducers.",
     min_size: 37,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int32,
-            doc: "Latest epoch seen for the producer id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastSequence",
-            rust_name: "last_sequence",
-            ty: FieldType::Int32,
-            default: DefaultValue::Int(-1),
-            doc: "Sequence number of the producer's last record; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LastTimestamp",
-            rust_name: "last_timestamp",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Timestamp of the producer's last record, in ms since the epoch; -1 when none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CoordinatorEpoch",
-            rust_name: "coordinator_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the transaction coordinator that wrote the producer's last marker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CurrentTxnStartOffset",
-            rust_name: "current_txn_start_offset",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "First offset of the producer's open transaction; -1 when none is open.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PRODUCER_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PRODUCER_STATE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int32,
+        "Latest epoch seen for the producer id.",
+    ),
+    FieldSchema {
+        name: "LastSequence",
+        rust_name: "last_sequence",
+        ty: FieldType::Int32,
+        default: DefaultValue::Int(-1),
+        doc: "Sequence number of the producer's last record; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LastTimestamp",
+        rust_name: "last_timestamp",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Timestamp of the producer's last record, in ms since the epoch; -1 when none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "CoordinatorEpoch",
+        "coordinator_epoch",
+        FieldType::Int32,
+        "Epoch of the transaction coordinator that wrote the producer's last marker.",
+    ),
+    FieldSchema {
+        name: "CurrentTxnStartOffset",
+        rust_name: "current_txn_start_offset",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "First offset of the producer's open transaction; -1 when none is open.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,14 +19,15 @@ static DESCRIBE_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
     doc: "Asks the transaction coordinator for the state of transactions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalIds",
-            rust_name: "transactional_ids",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Transactional ids to describe; each must belong to the receiving coordinator.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TRANSACTIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TRANSACTIONS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "TransactionalIds",
+        "transactional_ids",
+        FieldType::Array(&FieldType::String),
+        "Transactional ids to describe; each must belong to the receiving coordinator.",
+    ),
+];

@@ -19,112 +19,107 @@ static DESCRIBE_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
     doc: "Describes the state of transactions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionStates",
-            rust_name: "transaction_states",
-            ty: FieldType::Array(&FieldType::Struct(&TRANSACTION_STATE)),
-            doc: "One description per transactional id.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DESCRIBE_TRANSACTIONS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DESCRIBE_TRANSACTIONS_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "TransactionStates",
+        "transaction_states",
+        FieldType::Array(&FieldType::Struct(&TRANSACTION_STATE)),
+        "One description per transactional id.",
+    ),
+];
 
 static TRANSACTION_STATE: StructSchema = StructSchema {
     name: "TransactionState",
     doc: "Element of DescribeTransactionsResponse.TransactionStates.",
     min_size: 28,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this transactional id; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionState",
-            rust_name: "transaction_state",
-            ty: FieldType::String,
-            doc: "State, such as Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionTimeoutMs",
-            rust_name: "transaction_timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms after which the coordinator may abort an open transaction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionStartTimeMs",
-            rust_name: "transaction_start_time_ms",
-            ty: FieldType::Int64,
-            doc: "Start of the current transaction, in ms since the epoch; -1 when none is open.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Epoch of the producer id; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
-            doc: "Partitions in the current transaction, grouped by topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TRANSACTION_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TRANSACTION_STATE_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this transactional id; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "TransactionalId",
+        "transactional_id",
+        FieldType::String,
+        "Transactional id configured on the producer.",
+    ),
+    FieldSchema::new(
+        "TransactionState",
+        "transaction_state",
+        FieldType::String,
+        "State, such as Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort.",
+    ),
+    FieldSchema::new(
+        "TransactionTimeoutMs",
+        "transaction_timeout_ms",
+        FieldType::Int32,
+        "Time in ms after which the coordinator may abort an open transaction.",
+    ),
+    FieldSchema::new(
+        "TransactionStartTimeMs",
+        "transaction_start_time_ms",
+        FieldType::Int64,
+        "Start of the current transaction, in ms since the epoch; -1 when none is open.",
+    ),
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Epoch of the producer id; an older epoch is fenced.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TOPIC_DATA)),
+        "Partitions in the current transaction, grouped by topic.",
+    ),
+];
 
 static TOPIC_DATA: StructSchema = StructSchema {
     name: "TopicData",
     doc: "Element of TransactionState.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Topic",
-            rust_name: "topic",
-            ty: FieldType::String,
-            map_key: true,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions in the transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOPIC_DATA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOPIC_DATA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Topic",
+        rust_name: "topic",
+        ty: FieldType::String,
+        map_key: true,
+        doc: "Name of the topic.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions in the transaction.",
+    ),
+];

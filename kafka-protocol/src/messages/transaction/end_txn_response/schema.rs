@@ -21,41 +21,41 @@ static END_TXN_RESPONSE: StructSchema = StructSchema {
     doc: "Reports whether the transaction was committed or aborted.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Producer id to use for the next transaction; -1 when it was not returned.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::since(5),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Producer epoch to use for the next transaction; -1 when it was not returned.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &END_TXN_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static END_TXN_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Producer id to use for the next transaction; -1 when it was not returned.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProducerEpoch",
+        rust_name: "producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::since(5),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Producer epoch to use for the next transaction; -1 when it was not returned.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,56 +21,57 @@ static INIT_PRODUCER_ID_REQUEST: StructSchema = StructSchema {
     doc: "Asks for a producer id and epoch, ending any unfinished transaction of the transactional id.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Transactional id of the producer; null for an idempotent producer without transactions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionTimeoutMs",
-            rust_name: "transaction_timeout_ms",
-            ty: FieldType::Int32,
-            doc: "Time in ms after which the coordinator aborts an open transaction; unused without TransactionalId.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            doc: "Producer id the producer has now; -1 when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            doc: "Producer epoch the producer has now; -1 when it has none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Enable2Pc",
-            rust_name: "enable2_pc",
-            ty: FieldType::Bool,
-            versions: Versions::since(6),
-            doc: "true declares that the producer takes part in externally coordinated two-phase commits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "KeepPreparedTxn",
-            rust_name: "keep_prepared_txn",
-            ty: FieldType::Bool,
-            versions: Versions::since(6),
-            doc: "true leaves a prepared transaction of the transactional id open, false aborts it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INIT_PRODUCER_ID_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INIT_PRODUCER_ID_REQUEST_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "TransactionalId",
+        rust_name: "transactional_id",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Transactional id of the producer; null for an idempotent producer without transactions.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "TransactionTimeoutMs",
+        "transaction_timeout_ms",
+        FieldType::Int32,
+        "Time in ms after which the coordinator aborts an open transaction; unused without TransactionalId.",
+    ),
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        doc: "Producer id the producer has now; -1 when it has none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ProducerEpoch",
+        rust_name: "producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        doc: "Producer epoch the producer has now; -1 when it has none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Enable2Pc",
+        rust_name: "enable2_pc",
+        ty: FieldType::Bool,
+        versions: Versions::since(6),
+        doc: "true declares that the producer takes part in externally coordinated two-phase commits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "KeepPreparedTxn",
+        rust_name: "keep_prepared_txn",
+        ty: FieldType::Bool,
+        versions: Versions::since(6),
+        doc: "true leaves a prepared transaction of the transactional id open, false aborts it.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,55 +21,55 @@ static INIT_PRODUCER_ID_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the producer id and epoch to use.",
     min_size: 16,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            ignorable: true,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            default: DefaultValue::Int(-1),
-            doc: "Producer id to use; -1 on error.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Producer epoch to use with ProducerId.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OngoingTxnProducerId",
-            rust_name: "ongoing_txn_producer_id",
-            ty: FieldType::Int64,
-            versions: Versions::since(6),
-            default: DefaultValue::Int(-1),
-            doc: "Producer id of the transaction that was kept open; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OngoingTxnProducerEpoch",
-            rust_name: "ongoing_txn_producer_epoch",
-            ty: FieldType::Int16,
-            versions: Versions::since(6),
-            default: DefaultValue::Int(-1),
-            doc: "Producer epoch of the transaction that was kept open; -1 when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INIT_PRODUCER_ID_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INIT_PRODUCER_ID_RESPONSE_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        ignorable: true,
+        doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema {
+        name: "ProducerId",
+        rust_name: "producer_id",
+        ty: FieldType::Int64,
+        default: DefaultValue::Int(-1),
+        doc: "Producer id to use; -1 on error.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Producer epoch to use with ProducerId.",
+    ),
+    FieldSchema {
+        name: "OngoingTxnProducerId",
+        rust_name: "ongoing_txn_producer_id",
+        ty: FieldType::Int64,
+        versions: Versions::since(6),
+        default: DefaultValue::Int(-1),
+        doc: "Producer id of the transaction that was kept open; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OngoingTxnProducerEpoch",
+        rust_name: "ongoing_txn_producer_epoch",
+        ty: FieldType::Int16,
+        versions: Versions::since(6),
+        default: DefaultValue::Int(-1),
+        doc: "Producer epoch of the transaction that was kept open; -1 when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

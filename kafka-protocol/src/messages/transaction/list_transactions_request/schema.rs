@@ -21,40 +21,40 @@ static LIST_TRANSACTIONS_REQUEST: StructSchema = StructSchema {
     doc: "Lists the transactions the broker coordinates.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "StateFilters",
-            rust_name: "state_filters",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Transaction states to include, for example Ongoing; empty includes all.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerIdFilters",
-            rust_name: "producer_id_filters",
-            ty: FieldType::Array(&FieldType::Int64),
-            doc: "Producer ids to include; empty includes all.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "DurationFilter",
-            rust_name: "duration_filter",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            doc: "Shortest running time in ms a transaction must have; -1 includes all.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionalIdPattern",
-            rust_name: "transactional_id_pattern",
-            ty: FieldType::String,
-            versions: Versions::since(2),
-            nullable_versions: Versions::since(2),
-            default: DefaultValue::Null,
-            doc: "RE2/J expression the transactional id must match; null or empty includes all.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_TRANSACTIONS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_TRANSACTIONS_REQUEST_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "StateFilters",
+        "state_filters",
+        FieldType::Array(&FieldType::String),
+        "Transaction states to include, for example Ongoing; empty includes all.",
+    ),
+    FieldSchema::new(
+        "ProducerIdFilters",
+        "producer_id_filters",
+        FieldType::Array(&FieldType::Int64),
+        "Producer ids to include; empty includes all.",
+    ),
+    FieldSchema {
+        name: "DurationFilter",
+        rust_name: "duration_filter",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        doc: "Shortest running time in ms a transaction must have; -1 includes all.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TransactionalIdPattern",
+        rust_name: "transactional_id_pattern",
+        ty: FieldType::String,
+        versions: Versions::since(2),
+        nullable_versions: Versions::since(2),
+        default: DefaultValue::Null,
+        doc: "RE2/J expression the transactional id must match; null or empty includes all.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,66 +19,63 @@ static LIST_TRANSACTIONS_RESPONSE: StructSchema = StructSchema {
     doc: "Returns the transactions the broker coordinates.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for the whole request; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "UnknownStateFilters",
-            rust_name: "unknown_state_filters",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "State filters of the request that the broker does not know.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionStates",
-            rust_name: "transaction_states",
-            ty: FieldType::Array(&FieldType::Struct(&TRANSACTION_STATE)),
-            doc: "Transactions that pass the filters.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LIST_TRANSACTIONS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LIST_TRANSACTIONS_RESPONSE_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for the whole request; 0 (NONE) means success.",
+    ),
+    FieldSchema::new(
+        "UnknownStateFilters",
+        "unknown_state_filters",
+        FieldType::Array(&FieldType::String),
+        "State filters of the request that the broker does not know.",
+    ),
+    FieldSchema::new(
+        "TransactionStates",
+        "transaction_states",
+        FieldType::Array(&FieldType::Struct(&TRANSACTION_STATE)),
+        "Transactions that pass the filters.",
+    ),
+];
 
 static TRANSACTION_STATE: StructSchema = StructSchema {
     name: "TransactionState",
     doc: "Element of ListTransactionsResponse.TransactionStates.",
     min_size: 11,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionState",
-            rust_name: "transaction_state",
-            ty: FieldType::String,
-            doc: "State, such as Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TRANSACTION_STATE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TRANSACTION_STATE_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "TransactionalId",
+        "transactional_id",
+        FieldType::String,
+        "Transactional id configured on the producer.",
+    ),
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "TransactionState",
+        "transaction_state",
+        FieldType::String,
+        "State, such as Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort.",
+    ),
+];

@@ -21,148 +21,144 @@ static TXN_OFFSET_COMMIT_REQUEST: StructSchema = StructSchema {
     doc: "Commits consumed offsets for a group as part of a transaction.",
     min_size: 18,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TransactionalId",
-            rust_name: "transactional_id",
-            ty: FieldType::String,
-            doc: "Transactional id configured on the producer.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupId",
-            rust_name: "group_id",
-            ty: FieldType::String,
-            doc: "Id of the consumer group that the offsets belong to.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Epoch of the producer id; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GenerationIdOrMemberEpoch",
-            rust_name: "generation_id_or_member_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(3),
-            default: DefaultValue::Int(-1),
-            doc: "Classic generation or consumer-protocol member epoch of the consumer; -1 when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MemberId",
-            rust_name: "member_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            doc: "Member id of the consumer; empty when not given.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "GroupInstanceId",
-            rust_name: "group_instance_id",
-            ty: FieldType::String,
-            versions: Versions::since(3),
-            nullable_versions: Versions::since(3),
-            default: DefaultValue::Null,
-            doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_REQUEST_TOPIC)),
-            doc: "Topics with offsets to commit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_REQUEST_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "TransactionalId",
+        "transactional_id",
+        FieldType::String,
+        "Transactional id configured on the producer.",
+    ),
+    FieldSchema::new(
+        "GroupId",
+        "group_id",
+        FieldType::String,
+        "Id of the consumer group that the offsets belong to.",
+    ),
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Epoch of the producer id; an older epoch is fenced.",
+    ),
+    FieldSchema {
+        name: "GenerationIdOrMemberEpoch",
+        rust_name: "generation_id_or_member_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(3),
+        default: DefaultValue::Int(-1),
+        doc: "Classic generation or consumer-protocol member epoch of the consumer; -1 when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MemberId",
+        rust_name: "member_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        doc: "Member id of the consumer; empty when not given.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "GroupInstanceId",
+        rust_name: "group_instance_id",
+        ty: FieldType::String,
+        versions: Versions::since(3),
+        nullable_versions: Versions::since(3),
+        default: DefaultValue::Null,
+        doc: "Static membership id (group.instance.id) of the member; null for a dynamic member.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_REQUEST_TOPIC)),
+        "Topics with offsets to commit.",
+    ),
+];
 
 static TXN_OFFSET_COMMIT_REQUEST_TOPIC: StructSchema = StructSchema {
     name: "TxnOffsetCommitRequestTopic",
     doc: "Element of TxnOffsetCommitRequest.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 5),
-            ignorable: true,
-            doc: "Name of the topic, up to version 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(6),
-            ignorable: true,
-            doc: "UUID of the topic, from version 6.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&TXN_OFFSET_COMMIT_REQUEST_PARTITION),
-            ),
-            doc: "Partitions with offsets to commit.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_REQUEST_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_REQUEST_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 5),
+        ignorable: true,
+        doc: "Name of the topic, up to version 5.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(6),
+        ignorable: true,
+        doc: "UUID of the topic, from version 6.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_REQUEST_PARTITION)),
+        "Partitions with offsets to commit.",
+    ),
+];
 
 static TXN_OFFSET_COMMIT_REQUEST_PARTITION: StructSchema = StructSchema {
     name: "TxnOffsetCommitRequestPartition",
     doc: "Element of TxnOffsetCommitRequestTopic.Partitions.",
     min_size: 14,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedOffset",
-            rust_name: "committed_offset",
-            ty: FieldType::Int64,
-            doc: "Offset to commit, that of the next record to consume.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedLeaderEpoch",
-            rust_name: "committed_leader_epoch",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            default: DefaultValue::Int(-1),
-            ignorable: true,
-            doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CommittedMetadata",
-            rust_name: "committed_metadata",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            doc: "Free text stored with the offset; null or empty when there is none.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_REQUEST_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_REQUEST_PARTITION_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "CommittedOffset",
+        "committed_offset",
+        FieldType::Int64,
+        "Offset to commit, that of the next record to consume.",
+    ),
+    FieldSchema {
+        name: "CommittedLeaderEpoch",
+        rust_name: "committed_leader_epoch",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        default: DefaultValue::Int(-1),
+        ignorable: true,
+        doc: "Leader epoch of the last record consumed before the commit; -1 when unknown.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "CommittedMetadata",
+        rust_name: "committed_metadata",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        doc: "Free text stored with the offset; null or empty when there is none.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -19,82 +19,81 @@ static TXN_OFFSET_COMMIT_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether its offset was added to the transaction.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            doc: "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_RESPONSE_TOPIC)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_RESPONSE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ThrottleTimeMs",
+        "throttle_time_ms",
+        FieldType::Int32,
+        "Quota throttling delay applied to the client, in ms; 0 when no quota was exceeded.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_RESPONSE_TOPIC)),
+        "Outcome per topic.",
+    ),
+];
 
 static TXN_OFFSET_COMMIT_RESPONSE_TOPIC: StructSchema = StructSchema {
     name: "TxnOffsetCommitResponseTopic",
     doc: "Element of TxnOffsetCommitResponse.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            versions: Versions::new(0, 5),
-            ignorable: true,
-            doc: "Name of the topic, up to version 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TopicId",
-            rust_name: "topic_id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(6),
-            ignorable: true,
-            doc: "UUID of the topic, from version 6.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&TXN_OFFSET_COMMIT_RESPONSE_PARTITION),
-            ),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_RESPONSE_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_RESPONSE_TOPIC_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        versions: Versions::new(0, 5),
+        ignorable: true,
+        doc: "Name of the topic, up to version 5.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TopicId",
+        rust_name: "topic_id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(6),
+        ignorable: true,
+        doc: "UUID of the topic, from version 6.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&TXN_OFFSET_COMMIT_RESPONSE_PARTITION)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static TXN_OFFSET_COMMIT_RESPONSE_PARTITION: StructSchema = StructSchema {
     name: "TxnOffsetCommitResponsePartition",
     doc: "Element of TxnOffsetCommitResponseTopic.Partitions.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TXN_OFFSET_COMMIT_RESPONSE_PARTITION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TXN_OFFSET_COMMIT_RESPONSE_PARTITION_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

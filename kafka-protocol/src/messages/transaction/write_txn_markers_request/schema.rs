@@ -19,92 +19,85 @@ static WRITE_TXN_MARKERS_REQUEST: StructSchema = StructSchema {
     doc: "Asks partition leaders to write the markers that end transactions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Markers",
-            rust_name: "markers",
-            ty: FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER)),
-            doc: "Transaction markers to write.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITE_TXN_MARKERS_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITE_TXN_MARKERS_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Markers",
+        "markers",
+        FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER)),
+        "Transaction markers to write.",
+    ),
+];
 
 static WRITABLE_TXN_MARKER: StructSchema = StructSchema {
     name: "WritableTxnMarker",
     doc: "Element of WriteTxnMarkersRequest.Markers.",
     min_size: 17,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ProducerEpoch",
-            rust_name: "producer_epoch",
-            ty: FieldType::Int16,
-            doc: "Epoch of the producer id; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionResult",
-            rust_name: "transaction_result",
-            ty: FieldType::Bool,
-            doc: "Outcome of the transaction: true commit, false abort.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_TOPIC)),
-            doc: "Topics in which to write the marker.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "CoordinatorEpoch",
-            rust_name: "coordinator_epoch",
-            ty: FieldType::Int32,
-            doc: "Epoch of the sending transaction coordinator; an older epoch is fenced.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TransactionVersion",
-            rust_name: "transaction_version",
-            ty: FieldType::Int8,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "Level of the transaction protocol: 0 legacy, 1 flexible records, 2 epoch raised per transaction.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITABLE_TXN_MARKER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITABLE_TXN_MARKER_FIELDS: [FieldSchema; 6] = [
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "ProducerEpoch",
+        "producer_epoch",
+        FieldType::Int16,
+        "Epoch of the producer id; an older epoch is fenced.",
+    ),
+    FieldSchema::new(
+        "TransactionResult",
+        "transaction_result",
+        FieldType::Bool,
+        "Outcome of the transaction: true commit, false abort.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_TOPIC)),
+        "Topics in which to write the marker.",
+    ),
+    FieldSchema::new(
+        "CoordinatorEpoch",
+        "coordinator_epoch",
+        FieldType::Int32,
+        "Epoch of the sending transaction coordinator; an older epoch is fenced.",
+    ),
+    FieldSchema {
+        name: "TransactionVersion",
+        rust_name: "transaction_version",
+        ty: FieldType::Int8,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "Level of the transaction protocol: 0 legacy, 1 flexible records, 2 epoch raised per transaction.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static WRITABLE_TXN_MARKER_TOPIC: StructSchema = StructSchema {
     name: "WritableTxnMarkerTopic",
     doc: "Element of WritableTxnMarker.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartitionIndexes",
-            rust_name: "partition_indexes",
-            ty: FieldType::Array(&FieldType::Int32),
-            doc: "Indexes of the partitions in which to write the marker.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITABLE_TXN_MARKER_TOPIC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITABLE_TXN_MARKER_TOPIC_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "PartitionIndexes",
+        "partition_indexes",
+        FieldType::Array(&FieldType::Int32),
+        "Indexes of the partitions in which to write the marker.",
+    ),
+];

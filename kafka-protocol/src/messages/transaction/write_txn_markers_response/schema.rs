@@ -19,88 +19,82 @@ static WRITE_TXN_MARKERS_RESPONSE: StructSchema = StructSchema {
     doc: "Reports per partition whether the transaction marker was written.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Markers",
-            rust_name: "markers",
-            ty: FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_RESULT)),
-            doc: "One result per marker of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITE_TXN_MARKERS_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITE_TXN_MARKERS_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new(
+        "Markers",
+        "markers",
+        FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_RESULT)),
+        "One result per marker of the request.",
+    ),
+];
 
 static WRITABLE_TXN_MARKER_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerResult",
     doc: "Element of WriteTxnMarkersResponse.Markers.",
     min_size: 10,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ProducerId",
-            rust_name: "producer_id",
-            ty: FieldType::Int64,
-            doc: "Producer id assigned by the cluster.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Topics",
-            rust_name: "topics",
-            ty: FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_TOPIC_RESULT)),
-            doc: "Outcome per topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITABLE_TXN_MARKER_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITABLE_TXN_MARKER_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ProducerId",
+        "producer_id",
+        FieldType::Int64,
+        "Producer id assigned by the cluster.",
+    ),
+    FieldSchema::new(
+        "Topics",
+        "topics",
+        FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_TOPIC_RESULT)),
+        "Outcome per topic.",
+    ),
+];
 
 static WRITABLE_TXN_MARKER_TOPIC_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerTopicResult",
     doc: "Element of WritableTxnMarkerResult.Topics.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "Name of the topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Partitions",
-            rust_name: "partitions",
-            ty: FieldType::Array(
-                &FieldType::Struct(&WRITABLE_TXN_MARKER_PARTITION_RESULT),
-            ),
-            doc: "Outcome per partition of this topic.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITABLE_TXN_MARKER_TOPIC_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITABLE_TXN_MARKER_TOPIC_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "Name of the topic."),
+    FieldSchema::new(
+        "Partitions",
+        "partitions",
+        FieldType::Array(&FieldType::Struct(&WRITABLE_TXN_MARKER_PARTITION_RESULT)),
+        "Outcome per partition of this topic.",
+    ),
+];
 
 static WRITABLE_TXN_MARKER_PARTITION_RESULT: StructSchema = StructSchema {
     name: "WritableTxnMarkerPartitionResult",
     doc: "Element of WritableTxnMarkerTopicResult.Partitions.",
     min_size: 7,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartitionIndex",
-            rust_name: "partition_index",
-            ty: FieldType::Int32,
-            doc: "Zero-based index of the partition within its topic.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "Error code for this partition; 0 (NONE) means success.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITABLE_TXN_MARKER_PARTITION_RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITABLE_TXN_MARKER_PARTITION_RESULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "PartitionIndex",
+        "partition_index",
+        FieldType::Int32,
+        "Zero-based index of the partition within its topic.",
+    ),
+    FieldSchema::new(
+        "ErrorCode",
+        "error_code",
+        FieldType::Int16,
+        "Error code for this partition; 0 (NONE) means success.",
+    ),
+];

@@ -21,14 +21,10 @@ static PING_RESPONSE: StructSchema = StructSchema {
     doc: "Tells that somebody is there.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Nonce",
-            rust_name: "nonce",
-            ty: FieldType::Int32,
-            doc: "That of the request.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PING_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PING_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Nonce", "nonce", FieldType::Int32, "That of the request."),
+];

@@ -21,14 +21,10 @@ static PING_REQUEST: StructSchema = StructSchema {
     doc: "Asks whether somebody is there. The header is not the one that flexible versions would have.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Nonce",
-            rust_name: "nonce",
-            ty: FieldType::Int32,
-            doc: "Comes back in the response.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PING_REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PING_REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Nonce", "nonce", FieldType::Int32, "Comes back in the response."),
+];

@@ -21,16 +21,18 @@ static TOUCH_RESPONSE: StructSchema = StructSchema {
     doc: "Answers a request of another folder.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ThrottleTimeMs",
-            rust_name: "throttle_time_ms",
-            ty: FieldType::Int32,
-            versions: Versions::since(2),
-            ignorable: true,
-            doc: "How long to wait.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TOUCH_RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TOUCH_RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "ThrottleTimeMs",
+        rust_name: "throttle_time_ms",
+        ty: FieldType::Int32,
+        versions: Versions::since(2),
+        ignorable: true,
+        doc: "How long to wait.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,1087 +21,1169 @@ static CLASHES: StructSchema = StructSchema {
     doc: "Structs with names that generated code needs itself. Version 0 lacks them, so that they are compared with defaults.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Option",
-            rust_name: "option",
-            ty: FieldType::Struct(&OPTION),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Result",
-            rust_name: "result",
-            ty: FieldType::Struct(&RESULT),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Vec",
-            rust_name: "vec",
-            ty: FieldType::Struct(&VEC),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Some",
-            rust_name: "some",
-            ty: FieldType::Struct(&SOME),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "None",
-            rust_name: "none",
-            ty: FieldType::Struct(&NONE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Ok",
-            rust_name: "ok",
-            ty: FieldType::Struct(&OK),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Err",
-            rust_name: "err",
-            ty: FieldType::Struct(&ERR),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Self",
-            rust_name: "self_",
-            ty: FieldType::Struct(&SELF),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Default",
-            rust_name: "default",
-            ty: FieldType::Struct(&DEFAULT),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Clone",
-            rust_name: "clone",
-            ty: FieldType::Struct(&CLONE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Debug",
-            rust_name: "debug",
-            ty: FieldType::Struct(&DEBUG),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "PartialEq",
-            rust_name: "partial_eq",
-            ty: FieldType::Struct(&PARTIAL_EQ),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Codec",
-            rust_name: "codec",
-            ty: FieldType::Struct(&CODEC),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Reader",
-            rust_name: "reader",
-            ty: FieldType::Struct(&READER),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Writer",
-            rust_name: "writer",
-            ty: FieldType::Struct(&WRITER),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Sink",
-            rust_name: "sink",
-            ty: FieldType::Struct(&SINK),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fault",
-            rust_name: "fault",
-            ty: FieldType::Struct(&FAULT),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Bytes",
-            rust_name: "bytes",
-            ty: FieldType::Struct(&BYTES),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Str",
-            rust_name: "str",
-            ty: FieldType::Struct(&STR),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uuid",
-            rust_name: "uuid",
-            ty: FieldType::Struct(&UUID),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SmallVec",
-            rust_name: "small_vec",
-            ty: FieldType::Struct(&SMALL_VEC),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaggedFields",
-            rust_name: "tagged_fields",
-            ty: FieldType::Struct(&TAGGED_FIELDS),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Message",
-            rust_name: "message",
-            ty: FieldType::Struct(&MESSAGE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MessageSchema",
-            rust_name: "message_schema",
-            ty: FieldType::Struct(&MESSAGE_SCHEMA),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Versions",
-            rust_name: "versions",
-            ty: FieldType::Struct(&VERSIONS),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "S",
-            rust_name: "s",
-            ty: FieldType::Struct(&S),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rpc",
-            rust_name: "rpc",
-            ty: FieldType::Struct(&RPC),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Request",
-            rust_name: "request",
-            ty: FieldType::Struct(&REQUEST),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Response",
-            rust_name: "response",
-            ty: FieldType::Struct(&RESPONSE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Struct(&ERROR_CODE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeType",
-            rust_name: "acknowledge_type",
-            ty: FieldType::Struct(&ACKNOWLEDGE_TYPE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "String",
-            rust_name: "string",
-            ty: FieldType::Struct(&STRING),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Box",
-            rust_name: "box",
-            ty: FieldType::Struct(&BOX),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Iterator",
-            rust_name: "iterator",
-            ty: FieldType::Struct(&ITERATOR),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Copy",
-            rust_name: "copy",
-            ty: FieldType::Struct(&COPY),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Tags",
-            rust_name: "tags",
-            ty: FieldType::Struct(&TAGS),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Schema",
-            rust_name: "schema",
-            ty: FieldType::Struct(&SCHEMA_STRUCT),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "FieldType",
-            rust_name: "field_type",
-            ty: FieldType::Struct(&FIELD_TYPE),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "I32",
-            rust_name: "i32",
-            ty: FieldType::Struct(&I32),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "F64",
-            rust_name: "f64",
-            ty: FieldType::Struct(&F64),
-            versions: Versions::since(1),
-            doc: "A struct of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLASHES_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLASHES_FIELDS: [FieldSchema; 40] = [
+    FieldSchema {
+        name: "Option",
+        rust_name: "option",
+        ty: FieldType::Struct(&OPTION),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Result",
+        rust_name: "result",
+        ty: FieldType::Struct(&RESULT),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Vec",
+        rust_name: "vec",
+        ty: FieldType::Struct(&VEC),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Some",
+        rust_name: "some",
+        ty: FieldType::Struct(&SOME),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "None",
+        rust_name: "none",
+        ty: FieldType::Struct(&NONE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Ok",
+        rust_name: "ok",
+        ty: FieldType::Struct(&OK),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Err",
+        rust_name: "err",
+        ty: FieldType::Struct(&ERR),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Self",
+        rust_name: "self_",
+        ty: FieldType::Struct(&SELF),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Default",
+        rust_name: "default",
+        ty: FieldType::Struct(&DEFAULT),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Clone",
+        rust_name: "clone",
+        ty: FieldType::Struct(&CLONE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Debug",
+        rust_name: "debug",
+        ty: FieldType::Struct(&DEBUG),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "PartialEq",
+        rust_name: "partial_eq",
+        ty: FieldType::Struct(&PARTIAL_EQ),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Codec",
+        rust_name: "codec",
+        ty: FieldType::Struct(&CODEC),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Reader",
+        rust_name: "reader",
+        ty: FieldType::Struct(&READER),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Writer",
+        rust_name: "writer",
+        ty: FieldType::Struct(&WRITER),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Sink",
+        rust_name: "sink",
+        ty: FieldType::Struct(&SINK),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Fault",
+        rust_name: "fault",
+        ty: FieldType::Struct(&FAULT),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Bytes",
+        rust_name: "bytes",
+        ty: FieldType::Struct(&BYTES),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Str",
+        rust_name: "str",
+        ty: FieldType::Struct(&STR),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uuid",
+        rust_name: "uuid",
+        ty: FieldType::Struct(&UUID),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "SmallVec",
+        rust_name: "small_vec",
+        ty: FieldType::Struct(&SMALL_VEC),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TaggedFields",
+        rust_name: "tagged_fields",
+        ty: FieldType::Struct(&TAGGED_FIELDS),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Message",
+        rust_name: "message",
+        ty: FieldType::Struct(&MESSAGE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MessageSchema",
+        rust_name: "message_schema",
+        ty: FieldType::Struct(&MESSAGE_SCHEMA),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Versions",
+        rust_name: "versions",
+        ty: FieldType::Struct(&VERSIONS),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "S",
+        rust_name: "s",
+        ty: FieldType::Struct(&S),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Rpc",
+        rust_name: "rpc",
+        ty: FieldType::Struct(&RPC),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Request",
+        rust_name: "request",
+        ty: FieldType::Struct(&REQUEST),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Response",
+        rust_name: "response",
+        ty: FieldType::Struct(&RESPONSE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Struct(&ERROR_CODE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AcknowledgeType",
+        rust_name: "acknowledge_type",
+        ty: FieldType::Struct(&ACKNOWLEDGE_TYPE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "String",
+        rust_name: "string",
+        ty: FieldType::Struct(&STRING),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Box",
+        rust_name: "box",
+        ty: FieldType::Struct(&BOX),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Iterator",
+        rust_name: "iterator",
+        ty: FieldType::Struct(&ITERATOR),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Copy",
+        rust_name: "copy",
+        ty: FieldType::Struct(&COPY),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Tags",
+        rust_name: "tags",
+        ty: FieldType::Struct(&TAGS),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Schema",
+        rust_name: "schema",
+        ty: FieldType::Struct(&SCHEMA_STRUCT),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "FieldType",
+        rust_name: "field_type",
+        ty: FieldType::Struct(&FIELD_TYPE),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "I32",
+        rust_name: "i32",
+        ty: FieldType::Struct(&I32),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "F64",
+        rust_name: "f64",
+        ty: FieldType::Struct(&F64),
+        versions: Versions::since(1),
+        doc: "A struct of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OPTION: StructSchema = StructSchema {
     name: "Option",
     doc: "Value of Clashes.Option.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Option",
-            rust_name: "option",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OPTION_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OPTION_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Option",
+        rust_name: "option",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static RESULT: StructSchema = StructSchema {
     name: "Result",
     doc: "Value of Clashes.Result.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Result",
-            rust_name: "result",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RESULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RESULT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Result",
+        rust_name: "result",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static VEC: StructSchema = StructSchema {
     name: "Vec",
     doc: "Value of Clashes.Vec.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Vec",
-            rust_name: "vec",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VEC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VEC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Vec",
+        rust_name: "vec",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SOME: StructSchema = StructSchema {
     name: "Some",
     doc: "Value of Clashes.Some.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Some",
-            rust_name: "some",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SOME_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SOME_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Some",
+        rust_name: "some",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NONE: StructSchema = StructSchema {
     name: "None",
     doc: "Value of Clashes.None.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "None",
-            rust_name: "none",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NONE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NONE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "None",
+        rust_name: "none",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OK: StructSchema = StructSchema {
     name: "Ok",
     doc: "Value of Clashes.Ok.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Ok",
-            rust_name: "ok",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OK_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OK_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Ok",
+        rust_name: "ok",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ERR: StructSchema = StructSchema {
     name: "Err",
     doc: "Value of Clashes.Err.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Err",
-            rust_name: "err",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ERR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ERR_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Err",
+        rust_name: "err",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SELF: StructSchema = StructSchema {
     name: "Self",
     doc: "Value of Clashes.Self.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Self",
-            rust_name: "self_",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SELF_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SELF_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Self",
+        rust_name: "self_",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DEFAULT: StructSchema = StructSchema {
     name: "Default",
     doc: "Value of Clashes.Default.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Default",
-            rust_name: "default",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DEFAULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DEFAULT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Default",
+        rust_name: "default",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CLONE: StructSchema = StructSchema {
     name: "Clone",
     doc: "Value of Clashes.Clone.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Clone",
-            rust_name: "clone",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CLONE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CLONE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Clone",
+        rust_name: "clone",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static DEBUG: StructSchema = StructSchema {
     name: "Debug",
     doc: "Value of Clashes.Debug.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Debug",
-            rust_name: "debug",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DEBUG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DEBUG_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Debug",
+        rust_name: "debug",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static PARTIAL_EQ: StructSchema = StructSchema {
     name: "PartialEq",
     doc: "Value of Clashes.PartialEq.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "PartialEq",
-            rust_name: "partial_eq",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PARTIAL_EQ_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PARTIAL_EQ_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "PartialEq",
+        rust_name: "partial_eq",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static CODEC: StructSchema = StructSchema {
     name: "Codec",
     doc: "Value of Clashes.Codec.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Codec",
-            rust_name: "codec",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &CODEC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static CODEC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Codec",
+        rust_name: "codec",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static READER: StructSchema = StructSchema {
     name: "Reader",
     doc: "Value of Clashes.Reader.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Reader",
-            rust_name: "reader",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &READER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static READER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Reader",
+        rust_name: "reader",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static WRITER: StructSchema = StructSchema {
     name: "Writer",
     doc: "Value of Clashes.Writer.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Writer",
-            rust_name: "writer",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WRITER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WRITER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Writer",
+        rust_name: "writer",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SINK: StructSchema = StructSchema {
     name: "Sink",
     doc: "Value of Clashes.Sink.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Sink",
-            rust_name: "sink",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SINK_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SINK_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Sink",
+        rust_name: "sink",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FAULT: StructSchema = StructSchema {
     name: "Fault",
     doc: "Value of Clashes.Fault.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Fault",
-            rust_name: "fault",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FAULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FAULT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Fault",
+        rust_name: "fault",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static BYTES: StructSchema = StructSchema {
     name: "Bytes",
     doc: "Value of Clashes.Bytes.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Bytes",
-            rust_name: "bytes",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BYTES_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BYTES_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Bytes",
+        rust_name: "bytes",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static STR: StructSchema = StructSchema {
     name: "Str",
     doc: "Value of Clashes.Str.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Str",
-            rust_name: "str",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STR_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Str",
+        rust_name: "str",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static UUID: StructSchema = StructSchema {
     name: "Uuid",
     doc: "Value of Clashes.Uuid.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Uuid",
-            rust_name: "uuid",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &UUID_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static UUID_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Uuid",
+        rust_name: "uuid",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SMALL_VEC: StructSchema = StructSchema {
     name: "SmallVec",
     doc: "Value of Clashes.SmallVec.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "SmallVec",
-            rust_name: "small_vec",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SMALL_VEC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SMALL_VEC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "SmallVec",
+        rust_name: "small_vec",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TAGGED_FIELDS: StructSchema = StructSchema {
     name: "TaggedFields",
     doc: "Value of Clashes.TaggedFields.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TaggedFields",
-            rust_name: "tagged_fields",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAGGED_FIELDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAGGED_FIELDS_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "TaggedFields",
+        rust_name: "tagged_fields",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MESSAGE: StructSchema = StructSchema {
     name: "Message",
     doc: "Value of Clashes.Message.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Message",
-            rust_name: "message",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MESSAGE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MESSAGE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Message",
+        rust_name: "message",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MESSAGE_SCHEMA: StructSchema = StructSchema {
     name: "MessageSchema",
     doc: "Value of Clashes.MessageSchema.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "MessageSchema",
-            rust_name: "message_schema",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MESSAGE_SCHEMA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MESSAGE_SCHEMA_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "MessageSchema",
+        rust_name: "message_schema",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static VERSIONS: StructSchema = StructSchema {
     name: "Versions",
     doc: "Value of Clashes.Versions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Versions",
-            rust_name: "versions",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VERSIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VERSIONS_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Versions",
+        rust_name: "versions",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static S: StructSchema = StructSchema {
     name: "S",
     doc: "Value of Clashes.S.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "S",
-            rust_name: "s",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &S_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static S_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "S",
+        rust_name: "s",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static RPC: StructSchema = StructSchema {
     name: "Rpc",
     doc: "Value of Clashes.Rpc.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Rpc",
-            rust_name: "rpc",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RPC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RPC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Rpc",
+        rust_name: "rpc",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static REQUEST: StructSchema = StructSchema {
     name: "Request",
     doc: "Value of Clashes.Request.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Request",
-            rust_name: "request",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &REQUEST_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static REQUEST_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Request",
+        rust_name: "request",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static RESPONSE: StructSchema = StructSchema {
     name: "Response",
     doc: "Value of Clashes.Response.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Response",
-            rust_name: "response",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RESPONSE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RESPONSE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Response",
+        rust_name: "response",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ERROR_CODE: StructSchema = StructSchema {
     name: "ErrorCode",
     doc: "Value of Clashes.ErrorCode.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ERROR_CODE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ERROR_CODE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "ErrorCode",
+        rust_name: "error_code",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ACKNOWLEDGE_TYPE: StructSchema = StructSchema {
     name: "AcknowledgeType",
     doc: "Value of Clashes.AcknowledgeType.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "AcknowledgeType",
-            rust_name: "acknowledge_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ACKNOWLEDGE_TYPE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ACKNOWLEDGE_TYPE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "AcknowledgeType",
+        rust_name: "acknowledge_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static STRING: StructSchema = StructSchema {
     name: "String",
     doc: "Value of Clashes.String.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "String",
-            rust_name: "string",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STRING_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STRING_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "String",
+        rust_name: "string",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static BOX: StructSchema = StructSchema {
     name: "Box",
     doc: "Value of Clashes.Box.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Box",
-            rust_name: "box",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &BOX_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static BOX_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Box",
+        rust_name: "box",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ITERATOR: StructSchema = StructSchema {
     name: "Iterator",
     doc: "Value of Clashes.Iterator.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Iterator",
-            rust_name: "iterator",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ITERATOR_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ITERATOR_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Iterator",
+        rust_name: "iterator",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static COPY: StructSchema = StructSchema {
     name: "Copy",
     doc: "Value of Clashes.Copy.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Copy",
-            rust_name: "copy",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COPY_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COPY_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Copy",
+        rust_name: "copy",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TAGS: StructSchema = StructSchema {
     name: "Tags",
     doc: "Value of Clashes.Tags.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Tags",
-            rust_name: "tags",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAGS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAGS_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Tags",
+        rust_name: "tags",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static SCHEMA_STRUCT: StructSchema = StructSchema {
     name: "Schema",
     doc: "Value of Clashes.Schema.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Schema",
-            rust_name: "schema",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SCHEMA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SCHEMA_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Schema",
+        rust_name: "schema",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FIELD_TYPE: StructSchema = StructSchema {
     name: "FieldType",
     doc: "Value of Clashes.FieldType.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "FieldType",
-            rust_name: "field_type",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FIELD_TYPE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FIELD_TYPE_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "FieldType",
+        rust_name: "field_type",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static I32: StructSchema = StructSchema {
     name: "I32",
     doc: "Value of Clashes.I32.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "I32",
-            rust_name: "i32",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &I32_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static I32_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "I32",
+        rust_name: "i32",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static F64: StructSchema = StructSchema {
     name: "F64",
     doc: "Value of Clashes.F64.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "F64",
-            rust_name: "f64",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(1),
-            doc: "A number of the same name.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &F64_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static F64_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "F64",
+        rust_name: "f64",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(1),
+        doc: "A number of the same name.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,62 +21,56 @@ static DOMAINS: StructSchema = StructSchema {
     doc: "Numbers that have a type of their own.",
     min_size: 10,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "ErrorCode",
-            rust_name: "error_code",
-            ty: FieldType::Int16,
-            doc: "0 when all is well.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OtherErrorCode",
-            rust_name: "other_error_code",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeType",
-            rust_name: "acknowledge_type",
-            ty: FieldType::Int8,
-            default: DefaultValue::Int(1),
-            doc: "1 unless said otherwise.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AcknowledgeTypes",
-            rust_name: "acknowledge_types",
-            ty: FieldType::Array(&FieldType::Int8),
-            nullable_versions: Versions::since(1),
-            doc: "Several of them.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "TaggedErrorCode",
-            rust_name: "tagged_error_code",
-            ty: FieldType::Int16,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "0 when all is well.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "WideErrorCode",
-            rust_name: "wide_error_code",
-            ty: FieldType::Int32,
-            doc: "Any number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SomeErrorCode",
-            rust_name: "some_error_code",
-            ty: FieldType::Array(&FieldType::Int16),
-            doc: "Any numbers.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DOMAINS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DOMAINS_FIELDS: [FieldSchema; 7] = [
+    FieldSchema::new("ErrorCode", "error_code", FieldType::Int16, "0 when all is well."),
+    FieldSchema {
+        name: "OtherErrorCode",
+        rust_name: "other_error_code",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AcknowledgeType",
+        rust_name: "acknowledge_type",
+        ty: FieldType::Int8,
+        default: DefaultValue::Int(1),
+        doc: "1 unless said otherwise.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AcknowledgeTypes",
+        rust_name: "acknowledge_types",
+        ty: FieldType::Array(&FieldType::Int8),
+        nullable_versions: Versions::since(1),
+        doc: "Several of them.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "TaggedErrorCode",
+        rust_name: "tagged_error_code",
+        ty: FieldType::Int16,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "0 when all is well.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "WideErrorCode",
+        "wide_error_code",
+        FieldType::Int32,
+        "Any number.",
+    ),
+    FieldSchema::new(
+        "SomeErrorCode",
+        "some_error_code",
+        FieldType::Array(&FieldType::Int16),
+        "Any numbers.",
+    ),
+];

@@ -21,416 +21,83 @@ static KEYWORDS: StructSchema = StructSchema {
     doc: "A field for every keyword of Rust.",
     min_size: 58,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "As",
-            rust_name: "as",
-            ty: FieldType::Int8,
-            doc: "In Rust, `as`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Async",
-            rust_name: "async",
-            ty: FieldType::Int8,
-            doc: "In Rust, `async`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Await",
-            rust_name: "await",
-            ty: FieldType::Int8,
-            doc: "In Rust, `await`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Break",
-            rust_name: "break",
-            ty: FieldType::Int8,
-            doc: "In Rust, `break`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Const",
-            rust_name: "const",
-            ty: FieldType::Int8,
-            doc: "In Rust, `const`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Continue",
-            rust_name: "continue",
-            ty: FieldType::Int8,
-            doc: "In Rust, `continue`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Crate",
-            rust_name: "crate_",
-            ty: FieldType::Int8,
-            doc: "In Rust, `crate`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Dyn",
-            rust_name: "dyn",
-            ty: FieldType::Int8,
-            doc: "In Rust, `dyn`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Else",
-            rust_name: "else",
-            ty: FieldType::Int8,
-            doc: "In Rust, `else`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Enum",
-            rust_name: "enum",
-            ty: FieldType::Int8,
-            doc: "In Rust, `enum`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Extern",
-            rust_name: "extern",
-            ty: FieldType::Int8,
-            doc: "In Rust, `extern`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "False",
-            rust_name: "false",
-            ty: FieldType::Int8,
-            doc: "In Rust, `false`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fn",
-            rust_name: "fn",
-            ty: FieldType::Int8,
-            doc: "In Rust, `fn`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "For",
-            rust_name: "for",
-            ty: FieldType::Int8,
-            doc: "In Rust, `for`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Gen",
-            rust_name: "gen",
-            ty: FieldType::Int8,
-            doc: "In Rust, `gen`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "If",
-            rust_name: "if",
-            ty: FieldType::Int8,
-            doc: "In Rust, `if`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Impl",
-            rust_name: "impl",
-            ty: FieldType::Int8,
-            doc: "In Rust, `impl`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "In",
-            rust_name: "in",
-            ty: FieldType::Int8,
-            doc: "In Rust, `in`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Let",
-            rust_name: "let",
-            ty: FieldType::Int8,
-            doc: "In Rust, `let`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Loop",
-            rust_name: "loop",
-            ty: FieldType::Int8,
-            doc: "In Rust, `loop`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Match",
-            rust_name: "match",
-            ty: FieldType::Int8,
-            doc: "In Rust, `match`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mod",
-            rust_name: "mod",
-            ty: FieldType::Int8,
-            doc: "In Rust, `mod`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Move",
-            rust_name: "move",
-            ty: FieldType::Int8,
-            doc: "In Rust, `move`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Mut",
-            rust_name: "mut",
-            ty: FieldType::Int8,
-            doc: "In Rust, `mut`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Pub",
-            rust_name: "pub",
-            ty: FieldType::Int8,
-            doc: "In Rust, `pub`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Ref",
-            rust_name: "ref",
-            ty: FieldType::Int8,
-            doc: "In Rust, `ref`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Return",
-            rust_name: "return",
-            ty: FieldType::Int8,
-            doc: "In Rust, `return`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Self",
-            rust_name: "self_",
-            ty: FieldType::Int8,
-            doc: "In Rust, `self`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Static",
-            rust_name: "static",
-            ty: FieldType::Int8,
-            doc: "In Rust, `static`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Struct",
-            rust_name: "struct",
-            ty: FieldType::Int8,
-            doc: "In Rust, `struct`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Super",
-            rust_name: "super_",
-            ty: FieldType::Int8,
-            doc: "In Rust, `super`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Trait",
-            rust_name: "trait",
-            ty: FieldType::Int8,
-            doc: "In Rust, `trait`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "True",
-            rust_name: "true",
-            ty: FieldType::Int8,
-            doc: "In Rust, `true`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Type",
-            rust_name: "type",
-            ty: FieldType::Struct(&INNER),
-            doc: "A struct below a keyword.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Unsafe",
-            rust_name: "unsafe",
-            ty: FieldType::Int8,
-            doc: "In Rust, `unsafe`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Use",
-            rust_name: "use",
-            ty: FieldType::Int8,
-            doc: "In Rust, `use`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Where",
-            rust_name: "where",
-            ty: FieldType::Int8,
-            doc: "In Rust, `where`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "While",
-            rust_name: "while",
-            ty: FieldType::Int8,
-            doc: "In Rust, `while`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Abstract",
-            rust_name: "abstract",
-            ty: FieldType::Int8,
-            doc: "In Rust, `abstract`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Become",
-            rust_name: "become",
-            ty: FieldType::Int8,
-            doc: "In Rust, `become`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Box",
-            rust_name: "box",
-            ty: FieldType::Int8,
-            doc: "In Rust, `box`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Do",
-            rust_name: "do",
-            ty: FieldType::Int8,
-            doc: "In Rust, `do`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Final",
-            rust_name: "final",
-            ty: FieldType::Int8,
-            doc: "In Rust, `final`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Macro",
-            rust_name: "macro",
-            ty: FieldType::Int8,
-            doc: "In Rust, `macro`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Override",
-            rust_name: "override",
-            ty: FieldType::Int8,
-            doc: "In Rust, `override`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Priv",
-            rust_name: "priv",
-            ty: FieldType::Int8,
-            doc: "In Rust, `priv`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Try",
-            rust_name: "try",
-            ty: FieldType::Int8,
-            doc: "In Rust, `try`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Typeof",
-            rust_name: "typeof",
-            ty: FieldType::Int8,
-            doc: "In Rust, `typeof`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Unsized",
-            rust_name: "unsized",
-            ty: FieldType::Int8,
-            doc: "In Rust, `unsized`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Virtual",
-            rust_name: "virtual",
-            ty: FieldType::Int8,
-            doc: "In Rust, `virtual`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Yield",
-            rust_name: "yield",
-            ty: FieldType::Int8,
-            doc: "In Rust, `yield`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Union",
-            rust_name: "union",
-            ty: FieldType::Int8,
-            doc: "In Rust, `union`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Raw",
-            rust_name: "raw",
-            ty: FieldType::Int8,
-            doc: "In Rust, `raw`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Auto",
-            rust_name: "auto",
-            ty: FieldType::Int8,
-            doc: "In Rust, `auto`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Default",
-            rust_name: "default",
-            ty: FieldType::Int8,
-            doc: "In Rust, `default`.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Safe",
-            rust_name: "safe",
-            ty: FieldType::Int8,
-            doc: "In Rust, `safe`.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEYWORDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEYWORDS_FIELDS: [FieldSchema; 56] = [
+    FieldSchema::new("As", "as", FieldType::Int8, "In Rust, `as`."),
+    FieldSchema::new("Async", "async", FieldType::Int8, "In Rust, `async`."),
+    FieldSchema::new("Await", "await", FieldType::Int8, "In Rust, `await`."),
+    FieldSchema::new("Break", "break", FieldType::Int8, "In Rust, `break`."),
+    FieldSchema::new("Const", "const", FieldType::Int8, "In Rust, `const`."),
+    FieldSchema::new("Continue", "continue", FieldType::Int8, "In Rust, `continue`."),
+    FieldSchema::new("Crate", "crate_", FieldType::Int8, "In Rust, `crate`."),
+    FieldSchema::new("Dyn", "dyn", FieldType::Int8, "In Rust, `dyn`."),
+    FieldSchema::new("Else", "else", FieldType::Int8, "In Rust, `else`."),
+    FieldSchema::new("Enum", "enum", FieldType::Int8, "In Rust, `enum`."),
+    FieldSchema::new("Extern", "extern", FieldType::Int8, "In Rust, `extern`."),
+    FieldSchema::new("False", "false", FieldType::Int8, "In Rust, `false`."),
+    FieldSchema::new("Fn", "fn", FieldType::Int8, "In Rust, `fn`."),
+    FieldSchema::new("For", "for", FieldType::Int8, "In Rust, `for`."),
+    FieldSchema::new("Gen", "gen", FieldType::Int8, "In Rust, `gen`."),
+    FieldSchema::new("If", "if", FieldType::Int8, "In Rust, `if`."),
+    FieldSchema::new("Impl", "impl", FieldType::Int8, "In Rust, `impl`."),
+    FieldSchema::new("In", "in", FieldType::Int8, "In Rust, `in`."),
+    FieldSchema::new("Let", "let", FieldType::Int8, "In Rust, `let`."),
+    FieldSchema::new("Loop", "loop", FieldType::Int8, "In Rust, `loop`."),
+    FieldSchema::new("Match", "match", FieldType::Int8, "In Rust, `match`."),
+    FieldSchema::new("Mod", "mod", FieldType::Int8, "In Rust, `mod`."),
+    FieldSchema::new("Move", "move", FieldType::Int8, "In Rust, `move`."),
+    FieldSchema::new("Mut", "mut", FieldType::Int8, "In Rust, `mut`."),
+    FieldSchema::new("Pub", "pub", FieldType::Int8, "In Rust, `pub`."),
+    FieldSchema::new("Ref", "ref", FieldType::Int8, "In Rust, `ref`."),
+    FieldSchema::new("Return", "return", FieldType::Int8, "In Rust, `return`."),
+    FieldSchema::new("Self", "self_", FieldType::Int8, "In Rust, `self`."),
+    FieldSchema::new("Static", "static", FieldType::Int8, "In Rust, `static`."),
+    FieldSchema::new("Struct", "struct", FieldType::Int8, "In Rust, `struct`."),
+    FieldSchema::new("Super", "super_", FieldType::Int8, "In Rust, `super`."),
+    FieldSchema::new("Trait", "trait", FieldType::Int8, "In Rust, `trait`."),
+    FieldSchema::new("True", "true", FieldType::Int8, "In Rust, `true`."),
+    FieldSchema::new(
+        "Type",
+        "type",
+        FieldType::Struct(&INNER),
+        "A struct below a keyword.",
+    ),
+    FieldSchema::new("Unsafe", "unsafe", FieldType::Int8, "In Rust, `unsafe`."),
+    FieldSchema::new("Use", "use", FieldType::Int8, "In Rust, `use`."),
+    FieldSchema::new("Where", "where", FieldType::Int8, "In Rust, `where`."),
+    FieldSchema::new("While", "while", FieldType::Int8, "In Rust, `while`."),
+    FieldSchema::new("Abstract", "abstract", FieldType::Int8, "In Rust, `abstract`."),
+    FieldSchema::new("Become", "become", FieldType::Int8, "In Rust, `become`."),
+    FieldSchema::new("Box", "box", FieldType::Int8, "In Rust, `box`."),
+    FieldSchema::new("Do", "do", FieldType::Int8, "In Rust, `do`."),
+    FieldSchema::new("Final", "final", FieldType::Int8, "In Rust, `final`."),
+    FieldSchema::new("Macro", "macro", FieldType::Int8, "In Rust, `macro`."),
+    FieldSchema::new("Override", "override", FieldType::Int8, "In Rust, `override`."),
+    FieldSchema::new("Priv", "priv", FieldType::Int8, "In Rust, `priv`."),
+    FieldSchema::new("Try", "try", FieldType::Int8, "In Rust, `try`."),
+    FieldSchema::new("Typeof", "typeof", FieldType::Int8, "In Rust, `typeof`."),
+    FieldSchema::new("Unsized", "unsized", FieldType::Int8, "In Rust, `unsized`."),
+    FieldSchema::new("Virtual", "virtual", FieldType::Int8, "In Rust, `virtual`."),
+    FieldSchema::new("Yield", "yield", FieldType::Int8, "In Rust, `yield`."),
+    FieldSchema::new("Union", "union", FieldType::Int8, "In Rust, `union`."),
+    FieldSchema::new("Raw", "raw", FieldType::Int8, "In Rust, `raw`."),
+    FieldSchema::new("Auto", "auto", FieldType::Int8, "In Rust, `auto`."),
+    FieldSchema::new("Default", "default", FieldType::Int8, "In Rust, `default`."),
+    FieldSchema::new("Safe", "safe", FieldType::Int8, "In Rust, `safe`."),
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Keywords.Type.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Match",
-            rust_name: "match",
-            ty: FieldType::String,
-            doc: "A text below a keyword.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Match", "match", FieldType::String, "A text below a keyword."),
+];

@@ -21,55 +21,42 @@ static SCHEMA_STRUCT: StructSchema = StructSchema {
     doc: "Named like the module that every message has for its schema.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Schema",
-            rust_name: "schema",
-            ty: FieldType::Struct(&KRAFT),
-            doc: "A struct.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "SCHEMA2",
-            rust_name: "schema2",
-            ty: FieldType::Struct(&KRAFT_STRUCT),
-            doc: "A struct whose name differs in case alone.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SCHEMA_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SCHEMA_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Schema", "schema", FieldType::Struct(&KRAFT), "A struct."),
+    FieldSchema::new(
+        "SCHEMA2",
+        "schema2",
+        FieldType::Struct(&KRAFT_STRUCT),
+        "A struct whose name differs in case alone.",
+    ),
+];
 
 static KRAFT: StructSchema = StructSchema {
     name: "KRaft",
     doc: "Value of Schema.Schema.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "KRaftVersion",
-            rust_name: "kraft_version",
-            ty: FieldType::Int8,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KRAFT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KRAFT_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("KRaftVersion", "kraft_version", FieldType::Int8, "A number."),
+];
 
 static KRAFT_STRUCT: StructSchema = StructSchema {
     name: "Kraft",
     doc: "Value of Schema.SCHEMA2.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "V3AndBelow",
-            rust_name: "v3_and_below",
-            ty: FieldType::Int8,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KRAFT_FIELDS_STRUCT,
+    retired: FieldSchema::NONE,
 };
+
+static KRAFT_FIELDS_STRUCT: [FieldSchema; 1] = [
+    FieldSchema::new("V3AndBelow", "v3_and_below", FieldType::Int8, "A number."),
+];

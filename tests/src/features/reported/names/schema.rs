@@ -21,63 +21,22 @@ static NAMES: StructSchema = StructSchema {
     doc: "Fields named like keywords and like what a codec might call its own variables.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Match",
-            rust_name: "match",
-            ty: FieldType::Int8,
-            doc: "A keyword.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Type",
-            rust_name: "type",
-            ty: FieldType::Int8,
-            doc: "A keyword.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Self",
-            rust_name: "self_",
-            ty: FieldType::Int8,
-            doc: "A keyword that cannot be a raw identifier.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Version",
-            rust_name: "version",
-            ty: FieldType::Int8,
-            doc: "A likely variable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Buf",
-            rust_name: "buf",
-            ty: FieldType::Int8,
-            doc: "A likely variable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Size",
-            rust_name: "size",
-            ty: FieldType::Int8,
-            doc: "A likely variable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Key",
-            rust_name: "key",
-            ty: FieldType::Int8,
-            doc: "A likely variable.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Result",
-            rust_name: "result",
-            ty: FieldType::Int8,
-            doc: "A likely type.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NAMES_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NAMES_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new("Match", "match", FieldType::Int8, "A keyword."),
+    FieldSchema::new("Type", "type", FieldType::Int8, "A keyword."),
+    FieldSchema::new(
+        "Self",
+        "self_",
+        FieldType::Int8,
+        "A keyword that cannot be a raw identifier.",
+    ),
+    FieldSchema::new("Version", "version", FieldType::Int8, "A likely variable."),
+    FieldSchema::new("Buf", "buf", FieldType::Int8, "A likely variable."),
+    FieldSchema::new("Size", "size", FieldType::Int8, "A likely variable."),
+    FieldSchema::new("Key", "key", FieldType::Int8, "A likely variable."),
+    FieldSchema::new("Result", "result", FieldType::Int8, "A likely type."),
+];

@@ -21,18 +21,20 @@ static NO_VER: StructSchema = StructSchema {
     doc: "A tagged field that leaves out its versions.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Aa",
-            rust_name: "aa",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            ignorable: true,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NO_VER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NO_VER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Aa",
+        rust_name: "aa",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        ignorable: true,
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,16 +21,18 @@ static QTAG: StructSchema = StructSchema {
     doc: "A tag in quotes.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Aa",
-            rust_name: "aa",
-            ty: FieldType::Int8,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &QTAG_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static QTAG_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Aa",
+        rust_name: "aa",
+        ty: FieldType::Int8,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,34 +21,36 @@ static RANGES: StructSchema = StructSchema {
     doc: "Version ranges at the edges of the valid versions.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Aa",
-            rust_name: "aa",
-            ty: FieldType::Int8,
-            versions: Versions::new(2, 2),
-            ignorable: true,
-            doc: "In version 2 alone.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Bb",
-            rust_name: "bb",
-            ty: FieldType::String,
-            versions: Versions::new(0, 1),
-            ignorable: true,
-            doc: "Removed in version 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Cc",
-            rust_name: "cc",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &RANGES_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static RANGES_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Aa",
+        rust_name: "aa",
+        ty: FieldType::Int8,
+        versions: Versions::new(2, 2),
+        ignorable: true,
+        doc: "In version 2 alone.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Bb",
+        rust_name: "bb",
+        ty: FieldType::String,
+        versions: Versions::new(0, 1),
+        ignorable: true,
+        doc: "Removed in version 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Cc",
+        rust_name: "cc",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];

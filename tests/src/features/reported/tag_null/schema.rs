@@ -21,35 +21,33 @@ static TAG_NULL: StructSchema = StructSchema {
     doc: "A struct behind a tag that may be null.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Ta",
-            rust_name: "ta",
-            ty: FieldType::Struct(&TAG_S),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "A struct or null.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAG_NULL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAG_NULL_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Ta",
+        rust_name: "ta",
+        ty: FieldType::Struct(&TAG_S),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "A struct or null.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static TAG_S: StructSchema = StructSchema {
     name: "TagS",
     doc: "Value of TagNull.Ta.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAG_S_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAG_S_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("X", "x", FieldType::Int8, "A number."),
+];

@@ -21,15 +21,17 @@ static URL_DOC: StructSchema = StructSchema {
     doc: "",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Aa",
-            rust_name: "aa",
-            ty: FieldType::String,
-            default: DefaultValue::String("http://x//y"),
-            doc: "see https://a.b/c // not a comment",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &URL_DOC_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static URL_DOC_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Aa",
+        rust_name: "aa",
+        ty: FieldType::String,
+        default: DefaultValue::String("http://x//y"),
+        doc: "see https://a.b/c // not a comment",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,74 +21,7 @@ static COMES_AND_GOES: StructSchema = StructSchema {
     doc: "Fields in all kinds of version ranges. Some are laid out beside each other, others stand alone.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Always",
-            rust_name: "always",
-            ty: FieldType::Int8,
-            doc: "In every version.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Until2",
-            rust_name: "until2",
-            ty: FieldType::Int8,
-            versions: Versions::new(0, 2),
-            default: DefaultValue::Int(-1),
-            doc: "Removed in version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "AlsoUntil2",
-            rust_name: "also_until2",
-            ty: FieldType::Int16,
-            versions: Versions::new(1, 2),
-            default: DefaultValue::Int(-1),
-            doc: "Removed with the one before it.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Between2And3",
-            rust_name: "between2_and3",
-            ty: FieldType::String,
-            versions: Versions::new(2, 3),
-            default: DefaultValue::String("none"),
-            doc: "Added in version 2, removed in version 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Only3",
-            rust_name: "only3",
-            ty: FieldType::Array(&FieldType::Int8),
-            versions: Versions::new(3, 3),
-            doc: "In version 3 alone.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Since4",
-            rust_name: "since4",
-            ty: FieldType::Uuid,
-            versions: Versions::since(4),
-            doc: "Added in version 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Not1",
-            rust_name: "not1",
-            ty: FieldType::Bool,
-            versions: Versions::new(2, 9),
-            doc: "Added in version 2; the range goes on behind the valid versions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rows",
-            rust_name: "rows",
-            ty: FieldType::Array(&FieldType::Struct(&ROW)),
-            versions: Versions::since(2),
-            doc: "Added in version 2.",
-            ..FieldSchema::PLAIN
-        },
-    ],
+    fields: &COMES_AND_GOES_FIELDS,
     retired: &[
         FieldSchema {
             name: "TooOld",
@@ -101,36 +34,101 @@ static COMES_AND_GOES: StructSchema = StructSchema {
     ],
 };
 
+static COMES_AND_GOES_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new("Always", "always", FieldType::Int8, "In every version."),
+    FieldSchema {
+        name: "Until2",
+        rust_name: "until2",
+        ty: FieldType::Int8,
+        versions: Versions::new(0, 2),
+        default: DefaultValue::Int(-1),
+        doc: "Removed in version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "AlsoUntil2",
+        rust_name: "also_until2",
+        ty: FieldType::Int16,
+        versions: Versions::new(1, 2),
+        default: DefaultValue::Int(-1),
+        doc: "Removed with the one before it.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Between2And3",
+        rust_name: "between2_and3",
+        ty: FieldType::String,
+        versions: Versions::new(2, 3),
+        default: DefaultValue::String("none"),
+        doc: "Added in version 2, removed in version 4.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Only3",
+        rust_name: "only3",
+        ty: FieldType::Array(&FieldType::Int8),
+        versions: Versions::new(3, 3),
+        doc: "In version 3 alone.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Since4",
+        rust_name: "since4",
+        ty: FieldType::Uuid,
+        versions: Versions::since(4),
+        doc: "Added in version 4.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Not1",
+        rust_name: "not1",
+        ty: FieldType::Bool,
+        versions: Versions::new(2, 9),
+        doc: "Added in version 2; the range goes on behind the valid versions.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Rows",
+        rust_name: "rows",
+        ty: FieldType::Array(&FieldType::Struct(&ROW)),
+        versions: Versions::since(2),
+        doc: "Added in version 2.",
+        ..FieldSchema::PLAIN
+    },
+];
+
 static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of ComesAndGoes.Rows.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Until3",
-            rust_name: "until3",
-            ty: FieldType::Int8,
-            versions: Versions::new(0, 3),
-            doc: "Removed in version 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Only2",
-            rust_name: "only2",
-            ty: FieldType::Bytes,
-            versions: Versions::new(2, 2),
-            doc: "In version 2 alone.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Since3",
-            rust_name: "since3",
-            ty: FieldType::Int8,
-            versions: Versions::since(3),
-            doc: "Added in version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ROW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ROW_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Until3",
+        rust_name: "until3",
+        ty: FieldType::Int8,
+        versions: Versions::new(0, 3),
+        doc: "Removed in version 4.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Only2",
+        rust_name: "only2",
+        ty: FieldType::Bytes,
+        versions: Versions::new(2, 2),
+        doc: "In version 2 alone.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Since3",
+        rust_name: "since3",
+        ty: FieldType::Int8,
+        versions: Versions::since(3),
+        doc: "Added in version 3.",
+        ..FieldSchema::PLAIN
+    },
+];

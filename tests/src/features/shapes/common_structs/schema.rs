@@ -21,120 +21,115 @@ static COMMON_STRUCTS: StructSchema = StructSchema {
     doc: "Structs that are used more than once: as a value, in an array, inside each other, and in versions far apart.\n\nVersion 2 is flexible.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "First",
-            rust_name: "first",
-            ty: FieldType::Struct(&POINT),
-            doc: "A point.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Others",
-            rust_name: "others",
-            ty: FieldType::Array(&FieldType::Struct(&POINT)),
-            doc: "More of them.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Box",
-            rust_name: "box",
-            ty: FieldType::Struct(&FRAME),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Two points, added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OldEnd",
-            rust_name: "old_end",
-            ty: FieldType::Struct(&END),
-            versions: Versions::new(0, 0),
-            ignorable: true,
-            doc: "In version 0 alone.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NewEnd",
-            rust_name: "new_end",
-            ty: FieldType::Struct(&END),
-            versions: Versions::since(3),
-            ignorable: true,
-            doc: "Added in version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &COMMON_STRUCTS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static COMMON_STRUCTS_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new("First", "first", FieldType::Struct(&POINT), "A point."),
+    FieldSchema::new(
+        "Others",
+        "others",
+        FieldType::Array(&FieldType::Struct(&POINT)),
+        "More of them.",
+    ),
+    FieldSchema {
+        name: "Box",
+        rust_name: "box",
+        ty: FieldType::Struct(&FRAME),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Two points, added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OldEnd",
+        rust_name: "old_end",
+        ty: FieldType::Struct(&END),
+        versions: Versions::new(0, 0),
+        ignorable: true,
+        doc: "In version 0 alone.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NewEnd",
+        rust_name: "new_end",
+        ty: FieldType::Struct(&END),
+        versions: Versions::since(3),
+        ignorable: true,
+        doc: "Added in version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static POINT: StructSchema = StructSchema {
     name: "Point",
     doc: "Value of CommonStructs.First, CommonStructs.Others, Frame.TopLeft, Frame.BottomRight.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            doc: "How far right.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Y",
-            rust_name: "y",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "How far down.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &POINT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static POINT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("X", "x", FieldType::Int8, "How far right."),
+    FieldSchema {
+        name: "Y",
+        rust_name: "y",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "How far down.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static FRAME: StructSchema = StructSchema {
     name: "Frame",
     doc: "Value of CommonStructs.Box.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "TopLeft",
-            rust_name: "top_left",
-            ty: FieldType::Struct(&POINT),
-            versions: Versions::since(1),
-            doc: "One corner.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BottomRight",
-            rust_name: "bottom_right",
-            ty: FieldType::Struct(&POINT),
-            versions: Versions::since(1),
-            doc: "The corner across.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FRAME_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FRAME_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "TopLeft",
+        rust_name: "top_left",
+        ty: FieldType::Struct(&POINT),
+        versions: Versions::since(1),
+        doc: "One corner.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BottomRight",
+        rust_name: "bottom_right",
+        ty: FieldType::Struct(&POINT),
+        versions: Versions::since(1),
+        doc: "The corner across.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static END: StructSchema = StructSchema {
     name: "End",
     doc: "Value of CommonStructs.OldEnd, CommonStructs.NewEnd.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Code",
-            rust_name: "code",
-            ty: FieldType::Int16,
-            default: DefaultValue::Int(-1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &END_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static END_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Code",
+        rust_name: "code",
+        ty: FieldType::Int16,
+        default: DefaultValue::Int(-1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

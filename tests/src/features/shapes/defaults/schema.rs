@@ -21,370 +21,386 @@ static DEFAULTS: StructSchema = StructSchema {
     doc: "Defaults of every type in every way to write them.\n\nVersion 0 has none of the fields, so all are decoded as their defaults.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Bool",
-            rust_name: "bool",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            default: DefaultValue::True,
-            ignorable: true,
-            doc: "True.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BareBool",
-            rust_name: "bare_bool",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            default: DefaultValue::True,
-            ignorable: true,
-            doc: "True, without quotes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int8",
-            rust_name: "int8",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-128),
-            ignorable: true,
-            doc: "The lowest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int16",
-            rust_name: "int16",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(32767),
-            ignorable: true,
-            doc: "The highest, in hexadecimal digits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uint16",
-            rust_name: "uint16",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(65535),
-            ignorable: true,
-            doc: "The highest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int32",
-            rust_name: "int32",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-2147483648),
-            ignorable: true,
-            doc: "The lowest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HighInt32",
-            rust_name: "high_int32",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(2147483647),
-            ignorable: true,
-            doc: "The highest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "BareInt32",
-            rust_name: "bare_int32",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-7),
-            ignorable: true,
-            doc: "Without quotes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uint32",
-            rust_name: "uint32",
-            ty: FieldType::Uint32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(4294967295),
-            ignorable: true,
-            doc: "The highest, beyond 31 bits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int64",
-            rust_name: "int64",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(i64::MIN),
-            ignorable: true,
-            doc: "The lowest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HighInt64",
-            rust_name: "high_int64",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(i64::MAX),
-            ignorable: true,
-            doc: "The highest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HexInt64",
-            rust_name: "hex_int64",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(914172222550880202),
-            ignorable: true,
-            doc: "In hexadecimal digits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fraction",
-            rust_name: "fraction",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(-12.5, "-12.5"),
-            ignorable: true,
-            doc: "A fraction.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "HexFraction",
-            rust_name: "hex_fraction",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(12.0, "12.0"),
-            ignorable: true,
-            doc: "12, in hexadecimal digits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Huge",
-            rust_name: "huge",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(1e300, "1e300"),
-            ignorable: true,
-            doc: "With more zeros than one wants to see.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Tiny",
-            rust_name: "tiny",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(5e-324, "5e-324"),
-            ignorable: true,
-            doc: "The lowest above zero.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinusZero",
-            rust_name: "minus_zero",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(-0.0, "-0.0"),
-            ignorable: true,
-            doc: "Zero from below.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NotANumber",
-            rust_name: "not_anumber",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(f64::NAN, "NaN"),
-            ignorable: true,
-            doc: "No number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Infinite",
-            rust_name: "infinite",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(f64::INFINITY, "Infinity"),
-            ignorable: true,
-            doc: "Beyond all numbers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinusInfinite",
-            rust_name: "minus_infinite",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(f64::NEG_INFINITY, "-Infinity"),
-            ignorable: true,
-            doc: "Before all numbers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
-            ignorable: true,
-            doc: "An id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Text",
-            rust_name: "text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            default: DefaultValue::String("short"),
-            ignorable: true,
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LongText",
-            rust_name: "long_text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            default: DefaultValue::String("longer than what fits a string in place"),
-            ignorable: true,
-            doc: "A text of more than 24 bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OddText",
-            rust_name: "odd_text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            default: DefaultValue::String("say \"hi\" // to C:\\ and `é`"),
-            ignorable: true,
-            doc: "A text with quotes, slashes, a backslash, backticks.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullText",
-            rust_name: "null_text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullBlob",
-            rust_name: "null_blob",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullNumbers",
-            rust_name: "null_numbers",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullTexts",
-            rust_name: "null_texts",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullableText",
-            rust_name: "nullable_text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::String("not null"),
-            ignorable: true,
-            doc: "May be null, but is not unless said so.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Batches",
-            rust_name: "batches",
-            ty: FieldType::Records,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null like all records.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullInner",
-            rust_name: "null_inner",
-            ty: FieldType::Struct(&NULL_INNER),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(0),
-            default: DefaultValue::Null,
-            ignorable: true,
-            doc: "Null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "A struct with a default inside.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &DEFAULTS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static DEFAULTS_FIELDS: [FieldSchema; 33] = [
+    FieldSchema {
+        name: "Bool",
+        rust_name: "bool",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        default: DefaultValue::True,
+        ignorable: true,
+        doc: "True.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BareBool",
+        rust_name: "bare_bool",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        default: DefaultValue::True,
+        ignorable: true,
+        doc: "True, without quotes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int8",
+        rust_name: "int8",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-128),
+        ignorable: true,
+        doc: "The lowest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int16",
+        rust_name: "int16",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(32767),
+        ignorable: true,
+        doc: "The highest, in hexadecimal digits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uint16",
+        rust_name: "uint16",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(65535),
+        ignorable: true,
+        doc: "The highest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int32",
+        rust_name: "int32",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-2147483648),
+        ignorable: true,
+        doc: "The lowest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HighInt32",
+        rust_name: "high_int32",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(2147483647),
+        ignorable: true,
+        doc: "The highest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "BareInt32",
+        rust_name: "bare_int32",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-7),
+        ignorable: true,
+        doc: "Without quotes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uint32",
+        rust_name: "uint32",
+        ty: FieldType::Uint32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(4294967295),
+        ignorable: true,
+        doc: "The highest, beyond 31 bits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int64",
+        rust_name: "int64",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(i64::MIN),
+        ignorable: true,
+        doc: "The lowest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HighInt64",
+        rust_name: "high_int64",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(i64::MAX),
+        ignorable: true,
+        doc: "The highest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HexInt64",
+        rust_name: "hex_int64",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(914172222550880202),
+        ignorable: true,
+        doc: "In hexadecimal digits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Fraction",
+        rust_name: "fraction",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(-12.5, "-12.5"),
+        ignorable: true,
+        doc: "A fraction.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "HexFraction",
+        rust_name: "hex_fraction",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(12.0, "12.0"),
+        ignorable: true,
+        doc: "12, in hexadecimal digits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NearPi",
+        rust_name: "near_pi",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(f64::from_bits(0x40091eb851eb851f), "3.14"),
+        ignorable: true,
+        doc: "What looks like a constant.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Huge",
+        rust_name: "huge",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(1e300, "1e300"),
+        ignorable: true,
+        doc: "With more zeros than one wants to see.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Tiny",
+        rust_name: "tiny",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(5e-324, "5e-324"),
+        ignorable: true,
+        doc: "The lowest above zero.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MinusZero",
+        rust_name: "minus_zero",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(-0.0, "-0.0"),
+        ignorable: true,
+        doc: "Zero from below.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NotANumber",
+        rust_name: "not_anumber",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(f64::NAN, "NaN"),
+        ignorable: true,
+        doc: "No number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Infinite",
+        rust_name: "infinite",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(f64::INFINITY, "Infinity"),
+        ignorable: true,
+        doc: "Beyond all numbers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MinusInfinite",
+        rust_name: "minus_infinite",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(f64::NEG_INFINITY, "-Infinity"),
+        ignorable: true,
+        doc: "Before all numbers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Id",
+        rust_name: "id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
+        ignorable: true,
+        doc: "An id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Text",
+        rust_name: "text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        default: DefaultValue::String("short"),
+        ignorable: true,
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LongText",
+        rust_name: "long_text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        default: DefaultValue::String("longer than what fits a string in place"),
+        ignorable: true,
+        doc: "A text of more than 24 bytes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OddText",
+        rust_name: "odd_text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        default: DefaultValue::String("say \"hi\" // to C:\\ and `é`"),
+        ignorable: true,
+        doc: "A text with quotes, slashes, a backslash, backticks.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullText",
+        rust_name: "null_text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullBlob",
+        rust_name: "null_blob",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullNumbers",
+        rust_name: "null_numbers",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullTexts",
+        rust_name: "null_texts",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullableText",
+        rust_name: "nullable_text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::String("not null"),
+        ignorable: true,
+        doc: "May be null, but is not unless said so.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Batches",
+        rust_name: "batches",
+        ty: FieldType::Records,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null like all records.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullInner",
+        rust_name: "null_inner",
+        ty: FieldType::Struct(&NULL_INNER),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(0),
+        default: DefaultValue::Null,
+        ignorable: true,
+        doc: "Null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "A struct with a default inside.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NULL_INNER: StructSchema = StructSchema {
     name: "NullInner",
     doc: "Value of Defaults.NullInner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NULL_INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NULL_INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Defaults.Inner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(9),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(9),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,42 +21,40 @@ static FUTURE_TAGS: StructSchema = StructSchema {
     doc: "Fields that will move to the tag section in a version that is not valid yet.",
     min_size: 7,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "Number",
-            rust_name: "number",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(5),
-            tag: Some(0),
-            doc: "Will move in version 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            tagged_versions: Versions::since(5),
-            tag: Some(1),
-            doc: "Will move in version 5, and may be null from then on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &FUTURE_TAGS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static FUTURE_TAGS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Number",
+        rust_name: "number",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(5),
+        tag: Some(0),
+        doc: "Will move in version 5.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        tagged_versions: Versions::since(5),
+        tag: Some(1),
+        doc: "Will move in version 5, and may be null from then on.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of FutureTags.Inner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("X", "x", FieldType::Int8, "A number."),
+];

@@ -21,75 +21,73 @@ static KEYED_ARRAYS: StructSchema = StructSchema {
     doc: "Arrays with keys, which the wire does not hold to: an element may be there twice.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "ByName",
-            rust_name: "by_name",
-            ty: FieldType::Array(&FieldType::Struct(&NAMED)),
-            doc: "Elements by name.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "ByBoth",
-            rust_name: "by_both",
-            ty: FieldType::Array(&FieldType::Struct(&PAIRED)),
-            doc: "Elements by id and number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &KEYED_ARRAYS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static KEYED_ARRAYS_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new(
+        "ByName",
+        "by_name",
+        FieldType::Array(&FieldType::Struct(&NAMED)),
+        "Elements by name.",
+    ),
+    FieldSchema::new(
+        "ByBoth",
+        "by_both",
+        FieldType::Array(&FieldType::Struct(&PAIRED)),
+        "Elements by id and number.",
+    ),
+];
 
 static NAMED: StructSchema = StructSchema {
     name: "Named",
     doc: "Element of KeyedArrays.ByName.",
     min_size: 3,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(1),
-            map_key: true,
-            doc: "The key.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Value",
-            rust_name: "value",
-            ty: FieldType::Int8,
-            doc: "The value.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NAMED_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NAMED_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(1),
+        map_key: true,
+        doc: "The key.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("Value", "value", FieldType::Int8, "The value."),
+];
 
 static PAIRED: StructSchema = StructSchema {
     name: "Paired",
     doc: "Element of KeyedArrays.ByBoth.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Int16,
-            map_key: true,
-            doc: "One part of the key.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Number",
-            rust_name: "number",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            ignorable: true,
-            map_key: true,
-            doc: "The other part, added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &PAIRED_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static PAIRED_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Id",
+        rust_name: "id",
+        ty: FieldType::Int16,
+        map_key: true,
+        doc: "One part of the key.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Number",
+        rust_name: "number",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        ignorable: true,
+        map_key: true,
+        doc: "The other part, added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,172 +21,48 @@ static LONG_RUNS: StructSchema = StructSchema {
     doc: "More fields of fixed width in a row than are written at once: more than 12 of them, and more than 64 bytes.",
     min_size: 97,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "B1",
-            rust_name: "b1",
-            ty: FieldType::Int8,
-            doc: "Byte 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B2",
-            rust_name: "b2",
-            ty: FieldType::Int8,
-            doc: "Byte 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B3",
-            rust_name: "b3",
-            ty: FieldType::Int8,
-            doc: "Byte 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B4",
-            rust_name: "b4",
-            ty: FieldType::Int8,
-            doc: "Byte 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B5",
-            rust_name: "b5",
-            ty: FieldType::Int8,
-            doc: "Byte 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B6",
-            rust_name: "b6",
-            ty: FieldType::Int8,
-            doc: "Byte 6.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B7",
-            rust_name: "b7",
-            ty: FieldType::Int8,
-            doc: "Byte 7.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B8",
-            rust_name: "b8",
-            ty: FieldType::Int8,
-            doc: "Byte 8.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B9",
-            rust_name: "b9",
-            ty: FieldType::Int8,
-            doc: "Byte 9.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B10",
-            rust_name: "b10",
-            ty: FieldType::Int8,
-            doc: "Byte 10.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B11",
-            rust_name: "b11",
-            ty: FieldType::Int8,
-            doc: "Byte 11.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B12",
-            rust_name: "b12",
-            ty: FieldType::Int8,
-            doc: "Byte 12.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B13",
-            rust_name: "b13",
-            ty: FieldType::Int8,
-            doc: "Byte 13.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "B14",
-            rust_name: "b14",
-            ty: FieldType::Int8,
-            doc: "Byte 14.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Break",
-            rust_name: "break",
-            ty: FieldType::String,
-            doc: "Ends the run of bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id1",
-            rust_name: "id1",
-            ty: FieldType::Uuid,
-            doc: "Id 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id2",
-            rust_name: "id2",
-            ty: FieldType::Uuid,
-            doc: "Id 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id3",
-            rust_name: "id3",
-            ty: FieldType::Uuid,
-            doc: "Id 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id4",
-            rust_name: "id4",
-            ty: FieldType::Uuid,
-            doc: "Id 4.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id5",
-            rust_name: "id5",
-            ty: FieldType::Uuid,
-            doc: "Id 5.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "L1",
-            rust_name: "l1",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "A number behind the ids, in another range.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "L2",
-            rust_name: "l2",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "Another.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Last",
-            rust_name: "last",
-            ty: FieldType::Bool,
-            doc: "The last byte.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LONG_RUNS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LONG_RUNS_FIELDS: [FieldSchema; 23] = [
+    FieldSchema::new("B1", "b1", FieldType::Int8, "Byte 1."),
+    FieldSchema::new("B2", "b2", FieldType::Int8, "Byte 2."),
+    FieldSchema::new("B3", "b3", FieldType::Int8, "Byte 3."),
+    FieldSchema::new("B4", "b4", FieldType::Int8, "Byte 4."),
+    FieldSchema::new("B5", "b5", FieldType::Int8, "Byte 5."),
+    FieldSchema::new("B6", "b6", FieldType::Int8, "Byte 6."),
+    FieldSchema::new("B7", "b7", FieldType::Int8, "Byte 7."),
+    FieldSchema::new("B8", "b8", FieldType::Int8, "Byte 8."),
+    FieldSchema::new("B9", "b9", FieldType::Int8, "Byte 9."),
+    FieldSchema::new("B10", "b10", FieldType::Int8, "Byte 10."),
+    FieldSchema::new("B11", "b11", FieldType::Int8, "Byte 11."),
+    FieldSchema::new("B12", "b12", FieldType::Int8, "Byte 12."),
+    FieldSchema::new("B13", "b13", FieldType::Int8, "Byte 13."),
+    FieldSchema::new("B14", "b14", FieldType::Int8, "Byte 14."),
+    FieldSchema::new("Break", "break", FieldType::String, "Ends the run of bytes."),
+    FieldSchema::new("Id1", "id1", FieldType::Uuid, "Id 1."),
+    FieldSchema::new("Id2", "id2", FieldType::Uuid, "Id 2."),
+    FieldSchema::new("Id3", "id3", FieldType::Uuid, "Id 3."),
+    FieldSchema::new("Id4", "id4", FieldType::Uuid, "Id 4."),
+    FieldSchema::new("Id5", "id5", FieldType::Uuid, "Id 5."),
+    FieldSchema {
+        name: "L1",
+        rust_name: "l1",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "A number behind the ids, in another range.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "L2",
+        rust_name: "l2",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "Another.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("Last", "last", FieldType::Bool, "The last byte."),
+];

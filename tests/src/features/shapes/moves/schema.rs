@@ -21,116 +21,114 @@ static MOVES: StructSchema = StructSchema {
     doc: "Fields that stand among the others first and move to the tag section later. The tags are not in order.\n\nVersion 1 is the first flexible one. Version 2 moves most fields.",
     min_size: 4,
     known_tags: 5,
-    fields: &[
-        FieldSchema {
-            name: "Before",
-            rust_name: "before",
-            ty: FieldType::Int8,
-            doc: "In front of those that move.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Count",
-            rust_name: "count",
-            ty: FieldType::Int32,
-            tagged_versions: Versions::since(2),
-            tag: Some(1),
-            default: DefaultValue::Int(-1),
-            doc: "Moves in version 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::new(0, 1),
-            tagged_versions: Versions::since(2),
-            tag: Some(0),
-            doc: "Moves in version 2, and is never null from then on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Late",
-            rust_name: "late",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(3),
-            tag: Some(2),
-            doc: "Added in version 1, moves in version 3.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            nullable_versions: Versions::since(2),
-            tagged_versions: Versions::since(2),
-            tag: Some(3),
-            doc: "Moves in version 2, and may be null from then on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Tagged",
-            rust_name: "tagged",
-            ty: FieldType::Array(&FieldType::Int8),
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(4),
-            doc: "Added to the tag section in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rows",
-            rust_name: "rows",
-            ty: FieldType::Array(&FieldType::Struct(&ROW)),
-            doc: "Structs with fields that move.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "After",
-            rust_name: "after",
-            ty: FieldType::Int8,
-            doc: "Behind those that move.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MOVES_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MOVES_FIELDS: [FieldSchema; 8] = [
+    FieldSchema::new(
+        "Before",
+        "before",
+        FieldType::Int8,
+        "In front of those that move.",
+    ),
+    FieldSchema {
+        name: "Count",
+        rust_name: "count",
+        ty: FieldType::Int32,
+        tagged_versions: Versions::since(2),
+        tag: Some(1),
+        default: DefaultValue::Int(-1),
+        doc: "Moves in version 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::new(0, 1),
+        tagged_versions: Versions::since(2),
+        tag: Some(0),
+        doc: "Moves in version 2, and is never null from then on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Late",
+        rust_name: "late",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(3),
+        tag: Some(2),
+        doc: "Added in version 1, moves in version 3.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        nullable_versions: Versions::since(2),
+        tagged_versions: Versions::since(2),
+        tag: Some(3),
+        doc: "Moves in version 2, and may be null from then on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Tagged",
+        rust_name: "tagged",
+        ty: FieldType::Array(&FieldType::Int8),
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(4),
+        doc: "Added to the tag section in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Rows",
+        "rows",
+        FieldType::Array(&FieldType::Struct(&ROW)),
+        "Structs with fields that move.",
+    ),
+    FieldSchema::new("After", "after", FieldType::Int8, "Behind those that move."),
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Moves.Inner.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            default: DefaultValue::Int(5),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int8,
+        default: DefaultValue::Int(5),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of Moves.Rows.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Text",
-            rust_name: "text",
-            ty: FieldType::String,
-            nullable_versions: Versions::new(0, 1),
-            tagged_versions: Versions::since(2),
-            tag: Some(0),
-            doc: "Moves in version 2, and is never null from then on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ROW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ROW_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Text",
+        rust_name: "text",
+        ty: FieldType::String,
+        nullable_versions: Versions::new(0, 1),
+        tagged_versions: Versions::since(2),
+        tag: Some(0),
+        doc: "Moves in version 2, and is never null from then on.",
+        ..FieldSchema::PLAIN
+    },
+];

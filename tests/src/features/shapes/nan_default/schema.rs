@@ -21,27 +21,29 @@ static NAN_DEFAULT: StructSchema = StructSchema {
     doc: "Numbers that are not numbers unless somebody sets them.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Ratio",
-            rust_name: "ratio",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(f64::NAN, "NaN"),
-            doc: "Part of the votes that were cast; NaN before the count.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Margin",
-            rust_name: "margin",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            default: DefaultValue::Float(f64::NAN, "NaN"),
-            doc: "Distance to the second; NaN before the count.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NAN_DEFAULT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NAN_DEFAULT_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Ratio",
+        rust_name: "ratio",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(f64::NAN, "NaN"),
+        doc: "Part of the votes that were cast; NaN before the count.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Margin",
+        rust_name: "margin",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        default: DefaultValue::Float(f64::NAN, "NaN"),
+        doc: "Distance to the second; NaN before the count.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,100 +21,102 @@ static NESTED_TAGS: StructSchema = StructSchema {
     doc: "Tag sections inside tagged structs inside tag sections.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Outer",
-            rust_name: "outer",
-            ty: FieldType::Struct(&OUTER),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "A tagged struct.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NESTED_TAGS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NESTED_TAGS_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Outer",
+        rust_name: "outer",
+        ty: FieldType::Struct(&OUTER),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "A tagged struct.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static OUTER: StructSchema = StructSchema {
     name: "Outer",
     doc: "Value of NestedTags.Outer.",
     min_size: 1,
     known_tags: 2,
-    fields: &[
-        FieldSchema {
-            name: "Middle",
-            rust_name: "middle",
-            ty: FieldType::Struct(&MIDDLE),
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::Null,
-            doc: "A tagged struct in it, or null.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Leaves",
-            rust_name: "leaves",
-            ty: FieldType::Array(&FieldType::Struct(&LEAF)),
-            tagged_versions: Versions::since(0),
-            tag: Some(1),
-            doc: "Tagged structs in it.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OUTER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OUTER_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Middle",
+        rust_name: "middle",
+        ty: FieldType::Struct(&MIDDLE),
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::Null,
+        doc: "A tagged struct in it, or null.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Leaves",
+        rust_name: "leaves",
+        ty: FieldType::Array(&FieldType::Struct(&LEAF)),
+        tagged_versions: Versions::since(0),
+        tag: Some(1),
+        doc: "Tagged structs in it.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MIDDLE: StructSchema = StructSchema {
     name: "Middle",
     doc: "Value of Outer.Middle.",
     min_size: 1,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Leaf",
-            rust_name: "leaf",
-            ty: FieldType::Int8,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            doc: "A tagged number in that.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Late",
-            rust_name: "late",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &MIDDLE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static MIDDLE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Leaf",
+        rust_name: "leaf",
+        ty: FieldType::Int8,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        doc: "A tagged number in that.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Late",
+        rust_name: "late",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LEAF: StructSchema = StructSchema {
     name: "Leaf",
     doc: "Element of Outer.Leaves.",
     min_size: 2,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Late",
-            rust_name: "late",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &LEAF_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static LEAF_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Name", "name", FieldType::String, "A text."),
+    FieldSchema {
+        name: "Late",
+        rust_name: "late",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,64 +21,57 @@ static NEVER_FLEXIBLE: StructSchema = StructSchema {
     doc: "No version has tag sections or compact lengths.",
     min_size: 6,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(1),
-            doc: "A text.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rows",
-            rust_name: "rows",
-            ty: FieldType::Array(&FieldType::Struct(&ROW)),
-            doc: "Structs.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NEVER_FLEXIBLE_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NEVER_FLEXIBLE_FIELDS: [FieldSchema; 2] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(1),
+        doc: "A text.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Rows",
+        "rows",
+        FieldType::Array(&FieldType::Struct(&ROW)),
+        "Structs.",
+    ),
+];
 
 static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of NeverFlexible.Rows.",
     min_size: 5,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Texts",
-            rust_name: "texts",
-            ty: FieldType::Array(&FieldType::String),
-            doc: "Texts.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            nullable_versions: Versions::since(1),
-            doc: "A struct, or null from version 1 on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ROW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ROW_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Texts", "texts", FieldType::Array(&FieldType::String), "Texts."),
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        nullable_versions: Versions::since(1),
+        doc: "A struct, or null from version 1 on.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Row.Inner.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Blob",
-            rust_name: "blob",
-            ty: FieldType::Bytes,
-            doc: "Bytes.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema::new("Blob", "blob", FieldType::Bytes, "Bytes."),
+];

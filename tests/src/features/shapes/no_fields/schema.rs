@@ -3,7 +3,7 @@
 //! The schema of [`NoFields`](super::NoFields).
 
 use kafka_protocol::protocol::{MessageSchema, Versions};
-use kafka_protocol::protocol::schema::{MessageKind, StructSchema};
+use kafka_protocol::protocol::schema::{FieldSchema, MessageKind, StructSchema};
 
 pub(super) static SCHEMA: MessageSchema = MessageSchema {
     name: "NoFields",
@@ -19,6 +19,6 @@ static NO_FIELDS: StructSchema = StructSchema {
     doc: "A message without fields; version 1 has a tag section.",
     min_size: 0,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };

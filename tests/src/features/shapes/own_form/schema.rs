@@ -21,62 +21,58 @@ static OWN_FORM: StructSchema = StructSchema {
     doc: "Fields that keep the old form of lengths in flexible versions.\n\nVersion 1 is the first flexible one.",
     min_size: 8,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Never",
-            rust_name: "never",
-            ty: FieldType::String,
-            flexible_versions: Some(Versions::NONE),
-            doc: "Never compact.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NeverNull",
-            rust_name: "never_null",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(2),
-            flexible_versions: Some(Versions::NONE),
-            doc: "Never compact; null from version 2 on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Later",
-            rust_name: "later",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            flexible_versions: Some(Versions::since(2)),
-            ignorable: true,
-            doc: "Compact from version 2 on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LaterNull",
-            rust_name: "later_null",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(3),
-            flexible_versions: Some(Versions::since(2)),
-            ignorable: true,
-            doc: "Compact from version 2 on; null from version 3 on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Same",
-            rust_name: "same",
-            ty: FieldType::String,
-            doc: "Says what holds anyway.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Moved",
-            rust_name: "moved",
-            ty: FieldType::String,
-            tagged_versions: Versions::since(3),
-            tag: Some(0),
-            flexible_versions: Some(Versions::since(2)),
-            doc: "Compact from version 2 on; tagged from version 3 on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &OWN_FORM_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static OWN_FORM_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "Never",
+        rust_name: "never",
+        ty: FieldType::String,
+        flexible_versions: Some(Versions::NONE),
+        doc: "Never compact.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NeverNull",
+        rust_name: "never_null",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(2),
+        flexible_versions: Some(Versions::NONE),
+        doc: "Never compact; null from version 2 on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Later",
+        rust_name: "later",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        flexible_versions: Some(Versions::since(2)),
+        ignorable: true,
+        doc: "Compact from version 2 on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LaterNull",
+        rust_name: "later_null",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(3),
+        flexible_versions: Some(Versions::since(2)),
+        ignorable: true,
+        doc: "Compact from version 2 on; null from version 3 on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new("Same", "same", FieldType::String, "Says what holds anyway."),
+    FieldSchema {
+        name: "Moved",
+        rust_name: "moved",
+        ty: FieldType::String,
+        tagged_versions: Versions::since(3),
+        tag: Some(0),
+        flexible_versions: Some(Versions::since(2)),
+        doc: "Compact from version 2 on; tagged from version 3 on.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,118 +21,120 @@ static SOMETIMES_NULL: StructSchema = StructSchema {
     doc: "Fields of each type that may be null, in some of the versions only.\n\nVersion 3 is flexible.",
     min_size: 9,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Text",
-            rust_name: "text",
-            ty: FieldType::String,
-            nullable_versions: Versions::new(1, 2),
-            doc: "Null in versions 1 and 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Blob",
-            rust_name: "blob",
-            ty: FieldType::Bytes,
-            nullable_versions: Versions::since(2),
-            doc: "Null from version 2 on.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Batches",
-            rust_name: "batches",
-            ty: FieldType::Records,
-            nullable_versions: Versions::new(0, 1),
-            default: DefaultValue::Null,
-            doc: "Null up to version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Numbers",
-            rust_name: "numbers",
-            ty: FieldType::Array(&FieldType::Int16),
-            nullable_versions: Versions::new(2, 2),
-            doc: "Null in version 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            nullable_versions: Versions::new(1, 2),
-            doc: "Null in versions 1 and 2.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rows",
-            rust_name: "rows",
-            ty: FieldType::Array(&FieldType::Struct(&ROW)),
-            nullable_versions: Versions::since(3),
-            doc: "Null in version 3.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SOMETIMES_NULL_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SOMETIMES_NULL_FIELDS: [FieldSchema; 6] = [
+    FieldSchema {
+        name: "Text",
+        rust_name: "text",
+        ty: FieldType::String,
+        nullable_versions: Versions::new(1, 2),
+        doc: "Null in versions 1 and 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Blob",
+        rust_name: "blob",
+        ty: FieldType::Bytes,
+        nullable_versions: Versions::since(2),
+        doc: "Null from version 2 on.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Batches",
+        rust_name: "batches",
+        ty: FieldType::Records,
+        nullable_versions: Versions::new(0, 1),
+        default: DefaultValue::Null,
+        doc: "Null up to version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Numbers",
+        rust_name: "numbers",
+        ty: FieldType::Array(&FieldType::Int16),
+        nullable_versions: Versions::new(2, 2),
+        doc: "Null in version 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        nullable_versions: Versions::new(1, 2),
+        doc: "Null in versions 1 and 2.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Rows",
+        rust_name: "rows",
+        ty: FieldType::Array(&FieldType::Struct(&ROW)),
+        nullable_versions: Versions::since(3),
+        doc: "Null in version 3.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of SometimesNull.Inner.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Hollow",
-            rust_name: "hollow",
-            ty: FieldType::Struct(&HOLLOW),
-            nullable_versions: Versions::since(3),
-            doc: "Null from version 3 on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("X", "x", FieldType::Int8, "A number."),
+    FieldSchema {
+        name: "Hollow",
+        rust_name: "hollow",
+        ty: FieldType::Struct(&HOLLOW),
+        nullable_versions: Versions::since(3),
+        doc: "Null from version 3 on.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static HOLLOW: StructSchema = StructSchema {
     name: "Hollow",
     doc: "Value of Inner.Hollow.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Y",
-            rust_name: "y",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &HOLLOW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static HOLLOW_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Y",
+        rust_name: "y",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of SometimesNull.Rows.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Name",
-            rust_name: "name",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(1),
-            doc: "Null from version 1 on.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ROW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ROW_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Name",
+        rust_name: "name",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(1),
+        doc: "Null from version 1 on.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,258 +21,253 @@ static STRICT: StructSchema = StructSchema {
     doc: "A version 0 that lacks fields of every type, and refuses their values.",
     min_size: 5,
     known_tags: 1,
-    fields: &[
-        FieldSchema {
-            name: "Kept",
-            rust_name: "kept",
-            ty: FieldType::Int8,
-            doc: "In both versions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Flag",
-            rust_name: "flag",
-            ty: FieldType::Bool,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int8",
-            rust_name: "int8",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int16",
-            rust_name: "int16",
-            ty: FieldType::Int16,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uint16",
-            rust_name: "uint16",
-            ty: FieldType::Uint16,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int32",
-            rust_name: "int32",
-            ty: FieldType::Int32,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(-1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uint32",
-            rust_name: "uint32",
-            ty: FieldType::Uint32,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int64",
-            rust_name: "int64",
-            ty: FieldType::Int64,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(i64::MAX),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Fraction",
-            rust_name: "fraction",
-            ty: FieldType::Float64,
-            versions: Versions::since(1),
-            default: DefaultValue::Float(0.5, "0.5"),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Text",
-            rust_name: "text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            default: DefaultValue::String("x\"y"),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullText",
-            rust_name: "null_text",
-            ty: FieldType::String,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Blob",
-            rust_name: "blob",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullBlob",
-            rust_name: "null_blob",
-            ty: FieldType::Bytes,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Batches",
-            rust_name: "batches",
-            ty: FieldType::Records,
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Numbers",
-            rust_name: "numbers",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullNumbers",
-            rust_name: "null_numbers",
-            ty: FieldType::Array(&FieldType::Int32),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Texts",
-            rust_name: "texts",
-            ty: FieldType::Array(&FieldType::String),
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Inner",
-            rust_name: "inner",
-            ty: FieldType::Struct(&INNER),
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullInner",
-            rust_name: "null_inner",
-            ty: FieldType::Struct(&NULL_INNER),
-            versions: Versions::since(1),
-            nullable_versions: Versions::since(1),
-            default: DefaultValue::Null,
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Rows",
-            rust_name: "rows",
-            ty: FieldType::Array(&FieldType::Struct(&ROW)),
-            doc: "In both versions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Tagged",
-            rust_name: "tagged",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            tagged_versions: Versions::since(1),
-            tag: Some(0),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &STRICT_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static STRICT_FIELDS: [FieldSchema; 22] = [
+    FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
+    FieldSchema {
+        name: "Flag",
+        rust_name: "flag",
+        ty: FieldType::Bool,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int8",
+        rust_name: "int8",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int16",
+        rust_name: "int16",
+        ty: FieldType::Int16,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uint16",
+        rust_name: "uint16",
+        ty: FieldType::Uint16,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int32",
+        rust_name: "int32",
+        ty: FieldType::Int32,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(-1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uint32",
+        rust_name: "uint32",
+        ty: FieldType::Uint32,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int64",
+        rust_name: "int64",
+        ty: FieldType::Int64,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(i64::MAX),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Fraction",
+        rust_name: "fraction",
+        ty: FieldType::Float64,
+        versions: Versions::since(1),
+        default: DefaultValue::Float(0.5, "0.5"),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Id",
+        rust_name: "id",
+        ty: FieldType::Uuid,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Text",
+        rust_name: "text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        default: DefaultValue::String("x\"y"),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullText",
+        rust_name: "null_text",
+        ty: FieldType::String,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Blob",
+        rust_name: "blob",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullBlob",
+        rust_name: "null_blob",
+        ty: FieldType::Bytes,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Batches",
+        rust_name: "batches",
+        ty: FieldType::Records,
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Numbers",
+        rust_name: "numbers",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullNumbers",
+        rust_name: "null_numbers",
+        ty: FieldType::Array(&FieldType::Int32),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Texts",
+        rust_name: "texts",
+        ty: FieldType::Array(&FieldType::String),
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Inner",
+        rust_name: "inner",
+        ty: FieldType::Struct(&INNER),
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullInner",
+        rust_name: "null_inner",
+        ty: FieldType::Struct(&NULL_INNER),
+        versions: Versions::since(1),
+        nullable_versions: Versions::since(1),
+        default: DefaultValue::Null,
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema::new(
+        "Rows",
+        "rows",
+        FieldType::Array(&FieldType::Struct(&ROW)),
+        "In both versions.",
+    ),
+    FieldSchema {
+        name: "Tagged",
+        rust_name: "tagged",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        tagged_versions: Versions::since(1),
+        tag: Some(0),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static INNER: StructSchema = StructSchema {
     name: "Inner",
     doc: "Value of Strict.Inner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            default: DefaultValue::Int(3),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        default: DefaultValue::Int(3),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static NULL_INNER: StructSchema = StructSchema {
     name: "NullInner",
     doc: "Value of Strict.NullInner.",
     min_size: 2,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "X",
-            rust_name: "x",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "A number.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &NULL_INNER_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static NULL_INNER_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "X",
+        rust_name: "x",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "A number.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static ROW: StructSchema = StructSchema {
     name: "Row",
     doc: "Element of Strict.Rows.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Kept",
-            rust_name: "kept",
-            ty: FieldType::Int8,
-            doc: "In both versions.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Late",
-            rust_name: "late",
-            ty: FieldType::Int8,
-            versions: Versions::since(1),
-            doc: "Added in version 1.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &ROW_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static ROW_FIELDS: [FieldSchema; 2] = [
+    FieldSchema::new("Kept", "kept", FieldType::Int8, "In both versions."),
+    FieldSchema {
+        name: "Late",
+        rust_name: "late",
+        ty: FieldType::Int8,
+        versions: Versions::since(1),
+        doc: "Added in version 1.",
+        ..FieldSchema::PLAIN
+    },
+];

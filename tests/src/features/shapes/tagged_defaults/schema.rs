@@ -21,108 +21,110 @@ static TAGGED_DEFAULTS: StructSchema = StructSchema {
     doc: "Defaults that decide whether a tagged field is written. No number is not even equal to itself, so it always is.",
     min_size: 1,
     known_tags: 10,
-    fields: &[
-        FieldSchema {
-            name: "Bool",
-            rust_name: "bool",
-            ty: FieldType::Bool,
-            tagged_versions: Versions::since(0),
-            tag: Some(0),
-            default: DefaultValue::True,
-            doc: "True.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Uint32",
-            rust_name: "uint32",
-            ty: FieldType::Uint32,
-            tagged_versions: Versions::since(0),
-            tag: Some(1),
-            default: DefaultValue::Int(4294967295),
-            doc: "The highest, beyond 31 bits.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Int64",
-            rust_name: "int64",
-            ty: FieldType::Int64,
-            tagged_versions: Versions::since(0),
-            tag: Some(2),
-            default: DefaultValue::Int(i64::MIN),
-            doc: "The lowest.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "MinusZero",
-            rust_name: "minus_zero",
-            ty: FieldType::Float64,
-            tagged_versions: Versions::since(0),
-            tag: Some(3),
-            default: DefaultValue::Float(-0.0, "-0.0"),
-            doc: "Zero from below.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NotANumber",
-            rust_name: "not_anumber",
-            ty: FieldType::Float64,
-            tagged_versions: Versions::since(0),
-            tag: Some(4),
-            default: DefaultValue::Float(f64::NAN, "NaN"),
-            doc: "No number.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Infinite",
-            rust_name: "infinite",
-            ty: FieldType::Float64,
-            tagged_versions: Versions::since(0),
-            tag: Some(5),
-            default: DefaultValue::Float(f64::INFINITY, "Infinity"),
-            doc: "Beyond all numbers.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Id",
-            rust_name: "id",
-            ty: FieldType::Uuid,
-            tagged_versions: Versions::since(0),
-            tag: Some(6),
-            default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
-            doc: "An id.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "LongText",
-            rust_name: "long_text",
-            ty: FieldType::String,
-            tagged_versions: Versions::since(0),
-            tag: Some(7),
-            default: DefaultValue::String("longer than what fits a string in place"),
-            doc: "A text of more than 24 bytes.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "OddText",
-            rust_name: "odd_text",
-            ty: FieldType::String,
-            tagged_versions: Versions::since(0),
-            tag: Some(8),
-            default: DefaultValue::String("say \"hi\" // to C:\\ and `é`"),
-            doc: "A text with quotes, slashes, a backslash, backticks.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "NullableText",
-            rust_name: "nullable_text",
-            ty: FieldType::String,
-            nullable_versions: Versions::since(0),
-            tagged_versions: Versions::since(0),
-            tag: Some(9),
-            default: DefaultValue::String("not null"),
-            doc: "May be null, but is not unless said so.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &TAGGED_DEFAULTS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static TAGGED_DEFAULTS_FIELDS: [FieldSchema; 10] = [
+    FieldSchema {
+        name: "Bool",
+        rust_name: "bool",
+        ty: FieldType::Bool,
+        tagged_versions: Versions::since(0),
+        tag: Some(0),
+        default: DefaultValue::True,
+        doc: "True.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Uint32",
+        rust_name: "uint32",
+        ty: FieldType::Uint32,
+        tagged_versions: Versions::since(0),
+        tag: Some(1),
+        default: DefaultValue::Int(4294967295),
+        doc: "The highest, beyond 31 bits.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Int64",
+        rust_name: "int64",
+        ty: FieldType::Int64,
+        tagged_versions: Versions::since(0),
+        tag: Some(2),
+        default: DefaultValue::Int(i64::MIN),
+        doc: "The lowest.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "MinusZero",
+        rust_name: "minus_zero",
+        ty: FieldType::Float64,
+        tagged_versions: Versions::since(0),
+        tag: Some(3),
+        default: DefaultValue::Float(-0.0, "-0.0"),
+        doc: "Zero from below.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NotANumber",
+        rust_name: "not_anumber",
+        ty: FieldType::Float64,
+        tagged_versions: Versions::since(0),
+        tag: Some(4),
+        default: DefaultValue::Float(f64::NAN, "NaN"),
+        doc: "No number.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Infinite",
+        rust_name: "infinite",
+        ty: FieldType::Float64,
+        tagged_versions: Versions::since(0),
+        tag: Some(5),
+        default: DefaultValue::Float(f64::INFINITY, "Infinity"),
+        doc: "Beyond all numbers.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Id",
+        rust_name: "id",
+        ty: FieldType::Uuid,
+        tagged_versions: Versions::since(0),
+        tag: Some(6),
+        default: DefaultValue::Uuid(0x1f728a3b835344f6825ad1269b7bd6ec),
+        doc: "An id.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "LongText",
+        rust_name: "long_text",
+        ty: FieldType::String,
+        tagged_versions: Versions::since(0),
+        tag: Some(7),
+        default: DefaultValue::String("longer than what fits a string in place"),
+        doc: "A text of more than 24 bytes.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "OddText",
+        rust_name: "odd_text",
+        ty: FieldType::String,
+        tagged_versions: Versions::since(0),
+        tag: Some(8),
+        default: DefaultValue::String("say \"hi\" // to C:\\ and `é`"),
+        doc: "A text with quotes, slashes, a backslash, backticks.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "NullableText",
+        rust_name: "nullable_text",
+        ty: FieldType::String,
+        nullable_versions: Versions::since(0),
+        tagged_versions: Versions::since(0),
+        tag: Some(9),
+        default: DefaultValue::String("not null"),
+        doc: "May be null, but is not unless said so.",
+        ..FieldSchema::PLAIN
+    },
+];

@@ -21,40 +21,40 @@ static VOIDS: StructSchema = StructSchema {
     doc: "Structs without members. In version 0 an element takes no byte.",
     min_size: 4,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Marks",
-            rust_name: "marks",
-            ty: FieldType::Array(&FieldType::Struct(&MARK)),
-            doc: "Elements without members.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Sets",
-            rust_name: "sets",
-            ty: FieldType::Array(&FieldType::Struct(&SET)),
-            doc: "Elements that have a member in version 1.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Single",
-            rust_name: "single",
-            ty: FieldType::Struct(&SINGLE),
-            nullable_versions: Versions::since(1),
-            doc: "One struct without members, or null.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &VOIDS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static VOIDS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema::new(
+        "Marks",
+        "marks",
+        FieldType::Array(&FieldType::Struct(&MARK)),
+        "Elements without members.",
+    ),
+    FieldSchema::new(
+        "Sets",
+        "sets",
+        FieldType::Array(&FieldType::Struct(&SET)),
+        "Elements that have a member in version 1.",
+    ),
+    FieldSchema {
+        name: "Single",
+        rust_name: "single",
+        ty: FieldType::Struct(&SINGLE),
+        nullable_versions: Versions::since(1),
+        doc: "One struct without members, or null.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static MARK: StructSchema = StructSchema {
     name: "Mark",
     doc: "Element of Voids.Marks.",
     min_size: 0,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };
 
 static SET: StructSchema = StructSchema {
@@ -62,27 +62,29 @@ static SET: StructSchema = StructSchema {
     doc: "Element of Voids.Sets.",
     min_size: 0,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Marks",
-            rust_name: "marks",
-            ty: FieldType::Array(&FieldType::Struct(&LATE)),
-            versions: Versions::since(1),
-            ignorable: true,
-            doc: "More of them.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &SET_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static SET_FIELDS: [FieldSchema; 1] = [
+    FieldSchema {
+        name: "Marks",
+        rust_name: "marks",
+        ty: FieldType::Array(&FieldType::Struct(&LATE)),
+        versions: Versions::since(1),
+        ignorable: true,
+        doc: "More of them.",
+        ..FieldSchema::PLAIN
+    },
+];
 
 static LATE: StructSchema = StructSchema {
     name: "Late",
     doc: "Element of Set.Marks.",
     min_size: 1,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };
 
 static SINGLE: StructSchema = StructSchema {
@@ -90,6 +92,6 @@ static SINGLE: StructSchema = StructSchema {
     doc: "Value of Voids.Single.",
     min_size: 0,
     known_tags: 0,
-    fields: &[],
-    retired: &[],
+    fields: FieldSchema::NONE,
+    retired: FieldSchema::NONE,
 };

@@ -21,31 +21,33 @@ static WIDE_VERSIONS: StructSchema = StructSchema {
     doc: "As many versions as can be, less the first few.",
     min_size: 1,
     known_tags: 0,
-    fields: &[
-        FieldSchema {
-            name: "Early",
-            rust_name: "early",
-            ty: FieldType::String,
-            versions: Versions::new(0, 300),
-            doc: "Removed in version 301.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Middle",
-            rust_name: "middle",
-            ty: FieldType::Int8,
-            versions: Versions::new(300, 32765),
-            doc: "Added in version 300, removed in the last one.",
-            ..FieldSchema::PLAIN
-        },
-        FieldSchema {
-            name: "Last",
-            rust_name: "last",
-            ty: FieldType::Int8,
-            versions: Versions::since(32766),
-            doc: "Added in the last one.",
-            ..FieldSchema::PLAIN
-        },
-    ],
-    retired: &[],
+    fields: &WIDE_VERSIONS_FIELDS,
+    retired: FieldSchema::NONE,
 };
+
+static WIDE_VERSIONS_FIELDS: [FieldSchema; 3] = [
+    FieldSchema {
+        name: "Early",
+        rust_name: "early",
+        ty: FieldType::String,
+        versions: Versions::new(0, 300),
+        doc: "Removed in version 301.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Middle",
+        rust_name: "middle",
+        ty: FieldType::Int8,
+        versions: Versions::new(300, 32765),
+        doc: "Added in version 300, removed in the last one.",
+        ..FieldSchema::PLAIN
+    },
+    FieldSchema {
+        name: "Last",
+        rust_name: "last",
+        ty: FieldType::Int8,
+        versions: Versions::since(32766),
+        doc: "Added in the last one.",
+        ..FieldSchema::PLAIN
+    },
+];

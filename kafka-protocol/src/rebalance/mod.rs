@@ -1,0 +1,201 @@
+//! A member of a consumer group, without its I/O, and rebalances that do not stop the partitions that stay (KIP-983).
+//!
+//! A [`Member`] joins a group, keeps its membership alive, fetches committed offsets, commits, gives partitions up and
+//! leaves. It opens no socket, reads no clock and starts no thread: requests, deadlines and events come out, responses and
+//! the time go in. What it does not do is fetch records; it tells [which partitions](Member::fetchable) any fetcher may
+//! fetch.
+//!
+//! # The loop
+//!
+//! Kafka's consumer revokes partitions within a poll: a listener has to block there until the records in processing are
+//! done and committed, and meanwhile no partition gets records. KIP-983 splits the revocation over two polls. Poll N
+//! announces it, and poll N+1 completes it; between them everything else goes on. The KIP is under discussion, and Kafka's
+//! own consumer has nothing of it.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use std::time::Duration;
+//!
+//! use kafka_protocol::rebalance::{Config, GroupProtocol, Member, Outgoing, TopicPartition};
+//! # use kafka_protocol::messages::{consumer_group_heartbeat_response as heartbeat, *};
+//! # use kafka_protocol::rebalance::{Request, Response};
+//! # use kafka_protocol::wire::Uuid;
+//! # let id = Uuid::from_u128(1);
+//! # let mut heartbeats = 0;
+//! # // Assigns two partitions, and wants one back after a while.
+//! # let mut respond = |request: Request| -> Response {
+//! #     match request {
+//! #         Request::FindCoordinator(_) => FindCoordinatorResponse::default().into(),
+//! #         Request::ConsumerGroupHeartbeat(request) => {
+//! #             heartbeats += 1;
+//! #             let partitions: &[i32] = match (heartbeats, request.topic_partitions) {
+//! #                 (1, _) => &[0, 1],
+//! #                 (6, _) => &[0],
+//! #                 _ => &[],
+//! #             };
+//! #             let row = heartbeat::TopicPartitions { topic_id: id, partitions: partitions.into(), ..Default::default() };
+//! #             let assignment = heartbeat::Assignment { topic_partitions: vec![row], ..Default::default() };
+//! #             ConsumerGroupHeartbeatResponse {
+//! #                 member_epoch: 1,
+//! #                 heartbeat_interval_ms: 1000,
+//! #                 assignment: (!partitions.is_empty()).then_some(assignment),
+//! #                 ..Default::default()
+//! #             }
+//! #             .into()
+//! #         }
+//! #         Request::Metadata(_) => {
+//! #             let name = Some("orders".into());
+//! #             let topic = metadata_response::MetadataResponseTopic { name, topic_id: id, ..Default::default() };
+//! #             MetadataResponse { topics: vec![topic], ..Default::default() }.into()
+//! #         }
+//! #         Request::OffsetFetch(_) => {
+//! #             let row = |partition_index| offset_fetch_response::OffsetFetchResponsePartitions {
+//! #                 partition_index, committed_offset: -1, ..Default::default()
+//! #             };
+//! #             let topic = offset_fetch_response::OffsetFetchResponseTopics {
+//! #                 topic_id: id, partitions: vec![row(0), row(1)], ..Default::default()
+//! #             };
+//! #             let group = offset_fetch_response::OffsetFetchResponseGroup { topics: vec![topic], ..Default::default() };
+//! #             OffsetFetchResponse { groups: vec![group], ..Default::default() }.into()
+//! #         }
+//! #         Request::OffsetCommit(request) => {
+//! #             let topics = request.topics.into_iter().map(|topic| offset_commit_response::OffsetCommitResponseTopic {
+//! #                 topic_id: topic.topic_id,
+//! #                 partitions: topic.partitions.into_iter().map(|row| {
+//! #                     let partition_index = row.partition_index;
+//! #                     offset_commit_response::OffsetCommitResponsePartition { partition_index, ..Default::default() }
+//! #                 }).collect(),
+//! #                 ..Default::default()
+//! #             });
+//! #             OffsetCommitResponse { topics: topics.collect(), ..Default::default() }.into()
+//! #         }
+//! #         _ => unreachable!("not in this protocol"),
+//! #     }
+//! # };
+//! # let mut now = Duration::ZERO;
+//!
+//! let protocol = GroupProtocol::Consumer { member_id: "dkkPCYtmShCGb_cTAaEYdg".into(), server_assignor: None };
+//! let mut member = Member::new(Config::new("billing", protocol));
+//! member.subscribe(["orders"], now)?;
+//!
+//! // Offsets of the next record to process. Each turn of the loop processes one record of each partition.
+//! let mut processing = BTreeMap::<TopicPartition, i64>::new();
+//! # let mut polls = 0;
+//! loop {
+//!     // The driver: sends, receives, and waits until `member.deadline(now)` at the latest.
+//!     while let Some(Outgoing { id, request, .. }) = member.next_request(now) {
+//!         member.receive(id, respond(request), now);
+//!     }
+//!
+//!     // 1.a Poll. Nothing of a partition that is to be revoked may be fetched from now on.
+//!     let poll = member.poll(now);
+//!     for assigned in &poll.assigned {
+//!         processing.insert(assigned.partition.clone(), assigned.committed.as_ref().map_or(0, |it| it.offset));
+//!     }
+//!     // 1.b Start processing what has been fetched of `poll.fetchable`.
+//!     // 1.c Commit what has been processed.
+//!     for (partition, offset) in &mut processing {
+//!         *offset += 1;
+//!         member.commit([(partition.clone(), *offset)], now)?;
+//!     }
+//!     // 1.d What is still being processed is held, so that polling for the others can go on. The rest is given up with
+//!     //     the next poll, once its commits are answered.
+//!     let to_be_revoked: Vec<_> = member.to_be_revoked_partitions().cloned().collect();
+//!     for partition in to_be_revoked {
+//!         if processing[&partition] < 3 {
+//!             member.hold(&partition);
+//!         } else {
+//!             member.release(&partition);
+//!             processing.remove(&partition);
+//!         }
+//!     }
+//!     // 1.e Stop processing what is lost. Commits of it are refused.
+//!     for partition in member.lost_partitions() {
+//!         processing.remove(partition);
+//!     }
+//!     // 1.f Repeat.
+//!     now += Duration::from_secs(1);
+//! #   polls += 1;
+//! #   assert!(polls < 20);
+//! #   if polls > 3 && member.owned().count() == 1 { break }
+//! }
+//! assert_eq!(member.owned().cloned().collect::<Vec<_>>(), [TopicPartition::new("orders", 0)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The KIP has two forms of its API, and here are both: the getters
+//! [`to_be_revoked_partitions`](Member::to_be_revoked_partitions) and [`lost_partitions`](Member::lost_partitions) beside a
+//! poll, and, its variant 1, one [`Poll`] that returns everything.
+//!
+//! # Rules
+//!
+//! Those of KIP-983 and what follows from them:
+//!
+//! | rule | source |
+//! |---|---|
+//! | A revocation that one poll announces is completed by the next | KIP-983 |
+//! | A partition can be [held](Member::hold), so that polling for the others goes on while its records are processed | our addition: without it, the next poll gives everything up |
+//! | From the announcement on nothing of the partition is fetched or handed out | KIP-983; otherwise there would always be something left to process |
+//! | Until the poll that completes it, offsets can be committed, and are sent with the valid generation or epoch | KIP-983, KIP-848 |
+//! | The message that gives partitions up is sent after the commits queued for them are answered, unless the caller [waives](Member::waive_commits) that | KIP-983: duplicates arise when a partition moves before its commits |
+//! | An announcement is not taken back. If the group changes its mind, the partition is given up and assigned again | so that the caller may act on it at once |
+//! | Offsets of lost partitions cannot be committed, and commits under way are not tried again | KIP-983: another member may have committed already |
+//! | What is lost before it is given up is reported as lost, and not given up | KIP-429 (`onPartitionsLost`) |
+//! | Every change is reported by exactly one poll | KIP-983 |
+//! | Heartbeats go on between polls | KIP-62 |
+//! | New partitions come after those of the same rebalance are given up | KIP-848; in the cooperative protocol with its second round |
+//! | What no poll has reported is given up without a poll, since there is nothing to drain | |
+//! | After a loss the member joins again when a poll has reported it | so that lost and owned cannot be mistaken |
+//!
+//! # Protocols
+//!
+//! | protocol | the need is learnt from | announced | given up by | time allowed |
+//! |---|---|---|---|---|
+//! | classic, eager | `REBALANCE_IN_PROGRESS` to `Heartbeat` | all partitions | `JoinGroup` | `RebalanceTimeoutMs` |
+//! | classic, cooperative (KIP-429) | `SyncGroup`, or a subscription with fewer topics | what is not assigned any more | a second `JoinGroup` that lists what is kept | poll interval |
+//! | consumer (KIP-848) | `ConsumerGroupHeartbeat` | what is not assigned any more | `ConsumerGroupHeartbeat` that lists what is kept | `RebalanceTimeoutMs` |
+//!
+//! Lost is everything that the member owns
+//! - when the coordinator answers `UNKNOWN_MEMBER_ID`, `ILLEGAL_GENERATION`, `FENCED_MEMBER_EPOCH`, `GROUP_ID_NOT_FOUND` (to a
+//!   heartbeat of the consumer protocol) or `FENCED_INSTANCE_ID`, which also ends the member for good;
+//! - when the [session](Config::session_timeout) is over without an answer to a heartbeat;
+//! - when no poll comes within the [poll interval](Config::max_poll_interval). Then the member leaves the group;
+//! - when the member [fails](Event::Failed).
+//!
+//! # Drivers
+//!
+//! [`Member::next_request`] gives a request and the node that it is for; [`Request::send`] puts it into a
+//! [`Connection`](crate::connection::Connection) in the version that was negotiated there, and [`Response::decode`] reads
+//! the answer for [`Member::receive`]. What cannot be sent or breaks is told by [`Member::fail`] and
+//! [`Member::disconnected`]. Late answers do no harm.
+//!
+//! | event of the driver | call |
+//! |---|---|
+//! | anything was called, or the [deadline](Member::deadline) is there | [`next_request`](Member::next_request) until there is none |
+//! | a response | [`receive`](Member::receive) |
+//! | no connection to any broker, or none with the API | [`fail`](Member::fail) |
+//! | the connection to the coordinator broke | [`disconnected`](Member::disconnected) |
+//! | [`Outgoing::deadline`] has passed | close that connection |
+
+mod assignor;
+mod classic;
+mod commits;
+mod config;
+mod consumer;
+mod coordinator;
+mod core;
+mod event;
+mod member;
+mod partitions;
+mod request;
+mod topic_partition;
+mod topics;
+
+pub use assignor::Assignor;
+pub use commits::{CommitError, CommitId, CommitResult};
+pub use config::{Config, GroupProtocol};
+pub use coordinator::{Destination, Node, Outgoing, RequestId};
+pub use event::{Event, Refusal};
+pub use member::{Assigned, Member, NotCommittable, NotSubscribable, Poll};
+pub use request::{Request, Response};
+pub use topic_partition::{OffsetAndMetadata, TopicPartition};

@@ -1,0 +1,135 @@
+//! Scenarios on a real cluster, for `cargo xtask e2e`.
+//!
+//! Each has topics and groups of its own, with names that are used once, so they run at the same time and on a cluster
+//! that has seen them before.
+
+mod cluster;
+mod consumers;
+mod examples;
+mod group;
+mod leaders;
+mod locks;
+mod member;
+mod mixed;
+mod prediction;
+mod rebalances;
+mod renewal;
+mod sessions;
+mod shapes;
+mod wire;
+
+use std::collections::VecDeque;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result, anyhow};
+
+use crate::vectors::panic_text;
+pub use cluster::{Cluster, Java};
+
+/// Something that a cluster has to do.
+#[derive(Clone, Copy)]
+struct Scenario {
+    name: &'static str,
+    run: fn(&Cluster) -> Result<()>,
+    /// How many brokers it needs.
+    brokers: usize,
+    /// Whether no other may run at the same time.
+    alone: bool,
+}
+
+impl Scenario {
+    const fn new(name: &'static str, run: fn(&Cluster) -> Result<()>) -> Self {
+        Self { name, run, brokers: 1, alone: false }
+    }
+}
+
+/// How many of the scenarios have passed, and how many have not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Summary {
+    /// As they should be.
+    pub passed: usize,
+    /// The others.
+    pub failed: usize,
+}
+
+/// What has become of a scenario.
+struct Report {
+    scenario: Scenario,
+    done: Result<()>,
+    time: Duration,
+}
+
+/// Runs those scenarios whose names contain `filter`, `jobs` at a time, and prints a line for each.
+pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
+    // The long ones first.
+    let all = [
+        rebalances::SCENARIOS,
+        examples::SCENARIOS,
+        mixed::SCENARIOS,
+        consumers::SCENARIOS,
+        renewal::SCENARIOS,
+        leaders::SCENARIOS,
+        shapes::SCENARIOS,
+        locks::SCENARIOS,
+        sessions::SCENARIOS,
+        wire::SCENARIOS,
+    ];
+    let chosen = all.into_iter().flatten().filter(|scenario| scenario.name.contains(filter)).copied();
+    let (possible, impossible): (Vec<_>, Vec<_>) =
+        chosen.partition(|scenario| scenario.brokers <= cluster.nodes().len());
+    for Scenario { name, brokers, .. } in impossible {
+        println!("left out {name}: needs {brokers} brokers");
+    }
+    let (alone, together): (Vec<_>, Vec<_>) = possible.into_iter().partition(|scenario| scenario.alone);
+    let mut summary = Summary::default();
+    for (scenarios, jobs) in [(together, jobs), (alone, 1)] {
+        let queue = Mutex::new(VecDeque::from(scenarios));
+        let (to_reports, reports) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..jobs {
+                let to_reports = to_reports.clone();
+                scope.spawn(|| work(cluster, &queue, to_reports));
+            }
+            drop(to_reports);
+            reports.iter().for_each(|report| summary.add(&report));
+        });
+    }
+    summary
+}
+
+fn work(cluster: &Cluster, queue: &Mutex<VecDeque<Scenario>>, reports: Sender<Report>) {
+    let next = || queue.lock().ok()?.pop_front();
+    while let Some(scenario) = next() {
+        let start = Instant::now();
+        let done = panic::catch_unwind(AssertUnwindSafe(|| (scenario.run)(cluster)))
+            .unwrap_or_else(|panic| Err(anyhow!("panic: {}", panic_text(&*panic))));
+        if reports.send(Report { scenario, done, time: start.elapsed() }).is_err() {
+            return;
+        }
+    }
+}
+
+impl Summary {
+    /// Counts a scenario and prints its line.
+    fn add(&mut self, Report { scenario, done, time }: &Report) {
+        let (name, seconds) = (scenario.name, time.as_secs_f64());
+        match done {
+            Ok(()) => {
+                self.passed += 1;
+                println!("passed   {name} ({seconds:.1} s)");
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!("failed   {name} ({seconds:.1} s): {}", one_line(error));
+            }
+        }
+    }
+}
+
+fn one_line(error: &Error) -> String {
+    format!("{error:#}").replace('\n', " ")
+}

@@ -1,0 +1,16 @@
+//! Members of consumer groups against a coordinator in memory, and against what Kafka's own consumers sent.
+
+mod app;
+mod chance;
+mod classic_group;
+mod consumer_group;
+mod coordinator;
+mod corners;
+mod desk;
+mod errors;
+mod leader;
+mod properties;
+mod recorded;
+mod watch;
+mod wire;
+mod world;

@@ -1,0 +1,195 @@
+//! The invariants of a rebalance, over random days of groups of all three protocols.
+//!
+//! A day has up to four members at a time, which come and go, and 60 simulated seconds. Half of the days are foul: see
+//! [`Weather`]. All tests look at the same days. Day and protocol are the seed, so a breach is repeated by its number.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::thread;
+
+use kafka_protocol::rebalance::TopicPartition;
+
+use super::app::LOG_END;
+use super::watch::Seen;
+use super::world::{KINDS, Kind, Weather, World};
+
+/// Days of each protocol.
+const DAYS: u64 = 200;
+
+struct Report {
+    seen: Seen,
+    /// Days on which something else went wrong.
+    failures: Vec<String>,
+    processed: usize,
+    dropped: usize,
+}
+
+fn report() -> &'static Report {
+    static REPORT: OnceLock<Report> = OnceLock::new();
+    REPORT.get_or_init(|| {
+        let threads = KINDS.map(|kind| thread::spawn(move || days(kind)));
+        let mut report = Report { seen: Seen::default(), failures: Vec::new(), processed: 0, dropped: 0 };
+        for thread in threads {
+            let of = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            report.seen.breaches.extend(of.seen.breaches);
+            report.failures.extend(of.failures);
+            report.processed += of.processed;
+            report.dropped += of.dropped;
+            for (sum, count) in report.seen.occasions.iter_mut().zip(of.seen.occasions) {
+                *sum += count;
+            }
+        }
+        report
+    })
+}
+
+fn days(kind: Kind) -> Report {
+    let mut report = Report { seen: Seen::default(), failures: Vec::new(), processed: 0, dropped: 0 };
+    for day in 0..DAYS {
+        let weather = if day % 2 == 0 { Weather::Fair } else { Weather::Foul };
+        let mut world = World::new(kind, weather, day);
+        world.run();
+        for node in &world.nodes {
+            for (sum, count) in report.seen.occasions.iter_mut().zip(node.watch.seen.occasions) {
+                *sum += count;
+            }
+            let breaches = node.watch.seen.breaches.iter();
+            report
+                .seen
+                .breaches
+                .extend(breaches.map(|(number, what)| (*number, format!("{kind:?} day {day}: {what}"))));
+            report.processed += node.app.processed.len();
+            report.dropped += node.app.dropped;
+        }
+        report
+            .failures
+            .extend(evening(&world, weather).into_iter().map(|what| format!("{kind:?} day {day}: {what}")));
+    }
+    report
+}
+
+/// What has to be so when all is calm again.
+fn evening(world: &World, weather: Weather) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut owners = BTreeMap::<TopicPartition, Vec<&str>>::new();
+    let mut wanted = std::collections::BTreeSet::new();
+    for node in world.living() {
+        wanted.extend(node.topics());
+        for partition in node.member.fetchable() {
+            owners.entry(partition.clone()).or_default().push(&node.name);
+        }
+    }
+    let mut times = BTreeMap::<(TopicPartition, i64), usize>::new();
+    for record in world.nodes.iter().flat_map(|node| &node.app.processed) {
+        *times.entry(record.clone()).or_default() += 1;
+    }
+    for topic in wanted {
+        for index in 0..world.broker.topics[topic].1 {
+            let partition = TopicPartition::new(topic, index);
+            let owners = owners.get(&partition).map_or(0, Vec::len);
+            if owners != 1 {
+                failures.push(format!("{partition} has {owners} owners"));
+            }
+            let missing =
+                (0..LOG_END).filter(|&offset| !times.contains_key(&(partition.clone(), offset))).count();
+            if missing > 0 {
+                failures.push(format!("{missing} records of {partition} are not processed"));
+            }
+        }
+    }
+    if weather == Weather::Fair {
+        let twice = times.iter().find(|&(_, &times)| times > 1);
+        failures.extend(
+            twice.map(|((partition, offset), times)| {
+                format!("{partition}@{offset} is processed {times} times")
+            }),
+        );
+        let (_, expired, evicted) = world.broker.counts();
+        if expired + evicted > 0 && world.members_can_leave() {
+            failures.push(format!("{expired} sessions expired, {evicted} members were evicted"));
+        }
+    }
+    failures
+}
+
+fn check(invariant: usize) {
+    let Seen { occasions, breaches } = &report().seen;
+    let breaches: Vec<_> = breaches.iter().filter(|(of, _)| *of == invariant).map(|(_, what)| what).collect();
+    assert!(
+        breaches.is_empty(),
+        "{} breaches, such as {:#?}",
+        breaches.len(),
+        &breaches[..breaches.len().min(5)]
+    );
+    assert!(occasions[invariant] > 100, "only {} occasions", occasions[invariant]);
+}
+
+#[test]
+fn what_is_to_be_revoked_is_owned_and_what_is_lost_is_not() {
+    check(1);
+}
+
+#[test]
+fn nothing_of_a_partition_is_handed_out_from_the_announcement_on() {
+    check(2);
+    assert!(report().dropped > 100, "only {} fetches came too late", report().dropped);
+}
+
+#[test]
+fn commits_are_taken_until_the_next_poll_and_sent_with_the_valid_epoch() {
+    check(3);
+}
+
+#[test]
+fn only_the_next_poll_gives_up_and_only_after_the_commits() {
+    check(4);
+}
+
+#[test]
+fn an_announcement_is_never_taken_back() {
+    check(5);
+}
+
+#[test]
+fn commits_of_lost_partitions_are_refused_and_not_retried() {
+    check(6);
+}
+
+#[test]
+fn loss_overrides_revocation() {
+    check(7);
+}
+
+#[test]
+fn every_change_is_reported_by_exactly_one_poll() {
+    check(8);
+}
+
+#[test]
+fn heartbeats_go_on_between_polls() {
+    check(9);
+}
+
+#[test]
+fn new_partitions_wait_for_those_that_are_given_up() {
+    check(10);
+}
+
+#[test]
+fn completion_waits_for_nothing_but_commits() {
+    check(11);
+}
+
+/// On fair days nothing is processed twice, although members come and go; on all days nothing is left out, and in the
+/// evening every partition has one owner.
+#[test]
+fn every_record_is_processed_and_on_fair_days_only_once() {
+    let Report { failures, processed, .. } = report();
+    assert!(
+        failures.is_empty(),
+        "{} failures, such as {:#?}",
+        failures.len(),
+        &failures[..failures.len().min(8)]
+    );
+    assert!(*processed > 100_000, "only {processed} records");
+}

@@ -1,0 +1,423 @@
+//! The share consumer, call by call.
+
+mod driver;
+mod errors;
+mod renewals;
+
+use std::time::Duration;
+
+use kafka_protocol::connection::{Config, Connection};
+use kafka_protocol::messages::{MetadataResponse, ShareFetchResponse};
+use kafka_protocol::protocol::{AcknowledgeType, ApiKey, ErrorCode};
+use kafka_protocol::records::{BatchBuilder, NewRecord, ReadOptions};
+use kafka_protocol::share::broker::{Cluster, ClusterConfig, GroupConfig};
+use kafka_protocol::share::consumer::{
+    AcknowledgementMode, Event, ShareConsumer, ShareConsumerConfig, ShareConsumerError, ShareConsumerRequest,
+};
+use kafka_protocol::share::locks::LockConfig;
+use kafka_protocol::share::{FetchSizes, ShareAcquireMode, TopicIdPartition};
+
+use self::driver::{Driver, SessionRequest, append, cluster, config, ms, offsets};
+
+const ACCEPT: AcknowledgeType = AcknowledgeType::ACCEPT;
+const COORDINATOR: i32 = i32::MAX - 1;
+
+fn explicit(cluster: Cluster) -> Driver {
+    Driver::new(cluster, config(AcknowledgementMode::Explicit))
+}
+
+fn implicit(cluster: Cluster) -> Driver {
+    Driver::new(cluster, config(AcknowledgementMode::Implicit))
+}
+
+/// One partition led by node 2 with these record batches.
+fn one_partition(batches: &[usize]) -> (Cluster, TopicIdPartition) {
+    let (mut cluster, partitions) = cluster(ClusterConfig::default(), &[2]);
+    append(&mut cluster, partitions[0], batches);
+    (cluster, partitions[0])
+}
+
+fn lock_config(lock: u64) -> GroupConfig {
+    GroupConfig { locks: LockConfig { lock_duration: ms(lock), ..Default::default() }, ..Default::default() }
+}
+
+#[test]
+fn a_consumer_joins_and_fetches_in_the_order_of_the_protocol() {
+    let (cluster, partition) = one_partition(&[3]);
+    let mut driver = implicit(cluster);
+    assert_eq!(driver.consumer.acquisition_lock_timeout(), None);
+    let records = driver.wait_for_records();
+    assert_eq!(offsets(&records), [(partition, 0), (partition, 1), (partition, 2)]);
+    assert_eq!((&records[0].topic[..], records[0].node), ("t", 2));
+    for acquired in &records[0].records {
+        assert_eq!((acquired.delivery_count, acquired.record.value()), (1, Some(&b"v"[..])));
+        let fetched = acquired.lock_deadline.unwrap() - ms(30_000);
+        assert!(fetched <= driver.now && fetched + ms(600) > driver.now);
+    }
+    assert_eq!(driver.consumer.acquisition_lock_timeout(), Some(ms(30_000)));
+    assert!(driver.consumer.assignment().eq([partition]));
+
+    let mut sent = driver.sent.iter();
+    let Some((-1, ShareConsumerRequest::FindCoordinator(find))) = sent.next() else {
+        panic!("first the coordinator")
+    };
+    assert_eq!((find.key_type, &find.coordinator_keys[..]), (0, &["g".into()][..]));
+    let Some((-1, ShareConsumerRequest::Metadata(_))) = sent.next() else { panic!("then metadata") };
+    let Some((COORDINATOR, ShareConsumerRequest::ShareGroupHeartbeat(join))) = sent.next() else {
+        panic!("the coordinator has a connection of its own")
+    };
+    assert_eq!((join.member_epoch, &join.group_id[..], &join.member_id[..]), (0, "g", "m"));
+    assert_eq!(join.subscribed_topic_names.as_deref(), Some(&["t".into()][..]));
+    let heartbeat = sent.find_map(|(_, request)| match request {
+        ShareConsumerRequest::ShareGroupHeartbeat(heartbeat) => Some(heartbeat),
+        _ => None,
+    });
+    let heartbeat = heartbeat.expect("the assignment comes with a later one");
+    assert!(heartbeat.member_epoch > 0 && heartbeat.subscribed_topic_names.is_none());
+
+    let requests = driver.session_requests();
+    let [SessionRequest::Fetch(2, open), ..] = &requests[..] else { panic!("{requests:?}") };
+    assert_eq!((open.share_session_epoch, open.topics.len(), open.max_records), (0, 1, 500));
+}
+
+#[test]
+fn heartbeats_go_on_while_the_application_is_busy() {
+    let (cluster, _) = one_partition(&[1]);
+    let mut driver = implicit(cluster);
+    driver.wait_for_records();
+    driver.sent.clear();
+    driver.pass(ms(20_000));
+    let heartbeats =
+        driver.sent.iter().filter(|(_, request)| request.api_key() == ApiKey::SHARE_GROUP_HEARTBEAT);
+    assert_eq!(heartbeats.count(), 4, "one each 5 seconds");
+    assert!(driver.session_requests().is_empty(), "nothing is fetched that nobody asked for");
+}
+
+#[test]
+fn in_implicit_mode_the_next_poll_accepts() {
+    let (mut cluster, partition) = one_partition(&[3]);
+    append(&mut cluster, partition, &[2]);
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig {
+            fetch: FetchSizes { max_records: 3, ..Default::default() },
+            ..config(AcknowledgementMode::Implicit)
+        },
+    );
+    let first = driver.wait_for_records();
+    assert_eq!(driver.consumer.acknowledge(partition, 0, ACCEPT), Err(ShareConsumerError::ImplicitMode));
+    driver.session_requests();
+    driver.poll();
+    let requests = driver.session_requests();
+    let [SessionRequest::Fetch(2, piggyback), ..] = &requests[..] else { panic!("{requests:?}") };
+    let batches = &piggyback.topics[0].partitions[0].acknowledgement_batches;
+    assert_eq!((batches[0].first_offset, batches[0].last_offset), (0, 2));
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 1, 0), (2, 1, 0)]);
+    assert_eq!(offsets(&first).len(), 3);
+    assert_eq!(driver.wait_for_records()[0].records.len(), 2);
+
+    // A commit accepts too, and does not fetch.
+    driver.session_requests();
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert!(matches!(&driver.session_requests()[..], [SessionRequest::Acknowledge(2, _)]));
+    assert_eq!(driver.outcomes(), [(3, 1, 0), (4, 1, 0)]);
+    assert_eq!(driver.cluster.metrics(2).unwrap().meter(ACCEPT).unwrap().count(), 5);
+    assert_eq!(driver.consumer.metrics().acknowledgements_send.total(), 5);
+    assert_eq!(driver.consumer.metrics().acknowledgements_error.total(), 0);
+}
+
+#[test]
+fn in_explicit_mode_every_record_is_acknowledged_before_the_next_poll() {
+    let (cluster, partition) = one_partition(&[4]);
+    let mut driver = explicit(cluster);
+    driver.wait_for_records();
+    let consumer = &mut driver.consumer;
+    assert_eq!(consumer.poll(driver.now).unwrap_err(), ShareConsumerError::Unacknowledged { records: 4 });
+    for ty in [AcknowledgeType::GAP, AcknowledgeType(5), AcknowledgeType(-1)] {
+        assert_eq!(consumer.acknowledge(partition, 0, ty), Err(ShareConsumerError::AcknowledgeType(ty)));
+    }
+    let unknown = Err(ShareConsumerError::NotAcquired { partition, offset: 4 });
+    assert_eq!(consumer.acknowledge(partition, 4, ACCEPT), unknown);
+
+    consumer.acknowledge(partition, 0, AcknowledgeType::REJECT).unwrap();
+    consumer.acknowledge(partition, 0, ACCEPT).unwrap(); // replaces it
+    consumer.acknowledge(partition, 1, AcknowledgeType::RELEASE).unwrap();
+    let commit = consumer.commit(driver.now).unwrap();
+    driver.drive();
+    let of_commit = driver.events.iter().filter_map(|event| match event {
+        Event::Acknowledged { commit, result } => Some((*commit, result.error)),
+        _ => None,
+    });
+    assert!(of_commit.eq([(Some(commit), ErrorCode::NONE)]));
+    assert_eq!(driver.events.last(), Some(&Event::Committed { commit }));
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 2, 0)]);
+
+    // What was sent cannot be changed, and the others still have to be acknowledged.
+    let sent = Err(ShareConsumerError::NotAcquired { partition, offset: 0 });
+    assert_eq!(driver.consumer.acknowledge(partition, 0, ACCEPT), sent);
+    let error = driver.consumer.poll(driver.now).unwrap_err();
+    assert_eq!(error, ShareConsumerError::Unacknowledged { records: 2 });
+    assert_eq!(error.to_string(), "2 records of the last poll are not acknowledged");
+    for offset in [2, 3] {
+        driver.consumer.acknowledge(partition, offset, ACCEPT).unwrap();
+    }
+    let again = driver.wait_for_records();
+    assert_eq!((offsets(&again), again[0].records[0].delivery_count), (vec![(partition, 1)], 2));
+}
+
+#[test]
+fn a_commit_of_nothing_is_committed_at_once() {
+    let (cluster, _) = one_partition(&[]);
+    let mut driver = explicit(cluster);
+    let commit = driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert!(driver.events.contains(&Event::Committed { commit }));
+}
+
+#[test]
+fn offsets_without_a_record_are_acknowledged_as_gaps() {
+    let (mut cluster, partition) = one_partition(&[]);
+    let mut batch = BatchBuilder::new().base_offset(0);
+    for offset in [0, 2, 3] {
+        batch.append(&NewRecord { offset: Some(offset), value: Some(b"v"), ..Default::default() }).unwrap();
+    }
+    cluster.append(partition, &batch.finish().unwrap()).unwrap();
+    let mut driver = explicit(cluster);
+    let records = driver.wait_for_records();
+    assert_eq!(offsets(&records), [(partition, 0), (partition, 2), (partition, 3)]);
+    driver.acknowledge(&records, ACCEPT);
+    driver.poll();
+    driver.pass(ms(600));
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 0, 0), (2, 1, 0), (3, 1, 0)]);
+    assert_eq!(driver.cluster.share_partition("g", partition).unwrap().start_offset(), 4);
+}
+
+#[test]
+fn a_fetch_of_gaps_alone_is_acknowledged_without_the_application() {
+    let (mut cluster, partition) = one_partition(&[]);
+    let mut control = BatchBuilder::new().producer(1, 0, 0).transactional().control();
+    let marker =
+        NewRecord { key: Some(&[0, 0, 0, 1]), value: Some(&[0, 0, 0, 0, 0, 0]), ..Default::default() };
+    control.append(&marker).unwrap();
+    cluster.append(partition, &control.finish().unwrap()).unwrap();
+    let mut driver = explicit(cluster);
+    driver.poll();
+    driver.pass(ms(6000));
+    assert_eq!(driver.outcomes(), [(0, 0, 0)]);
+    assert_eq!(driver.cluster.share_partition("g", partition).unwrap().start_offset(), 1);
+}
+
+#[test]
+fn damaged_batches_are_rejected_and_too_large_ones_released() {
+    let (mut cluster, partition) = one_partition(&[2]);
+    let mut damaged = BatchBuilder::new();
+    damaged.append(&NewRecord { value: Some(b"damaged"), ..Default::default() }).unwrap();
+    let mut damaged = damaged.finish().unwrap().to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    // The checksum does not cover the base offset, so it stays wrong.
+    cluster.append(partition, &damaged).unwrap();
+    let mut driver = explicit(cluster);
+    let records = driver.wait_for_records();
+    assert_eq!(offsets(&records).len(), 2);
+    let unreadable = driver.events.iter().find_map(|event| match event {
+        Event::Unreadable { partition, error, acknowledgements } => {
+            Some((*partition, error.to_string(), acknowledgements.clone()))
+        }
+        _ => None,
+    });
+    let (at, error, acknowledgements) = unreadable.expect("it is told");
+    assert_eq!((at, acknowledgements.get(2)), (partition, Some(AcknowledgeType::REJECT)));
+    assert!(error.contains("record batch 1"), "{error}");
+    driver.acknowledge(&records, ACCEPT);
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 1, 0), (2, 3, 0)]);
+}
+
+#[test]
+fn records_that_wait_longer_than_their_locks_are_dropped() {
+    let config = ClusterConfig { group: lock_config(1000), ..Default::default() };
+    let (mut cluster, partitions) = cluster(config, &[1, 2]);
+    for partition in &partitions {
+        append(&mut cluster, *partition, &[3]);
+    }
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig {
+            fetch: FetchSizes { max_records: 3, ..Default::default() },
+            ..driver::config(AcknowledgementMode::Explicit)
+        },
+    );
+    let first = driver.wait_for_records();
+    driver.acknowledge(&first, ACCEPT);
+    driver.consumer.commit(driver.now).unwrap();
+    driver.pass(ms(1500));
+    driver.events.clear();
+    let second = driver.poll();
+    assert!(second.is_empty(), "the other node's records have waited for too long");
+    assert!(matches!(driver.events[..], [Event::Dropped { records: 3, .. }, ..]), "{:?}", driver.events);
+    let again = driver.wait_for_records();
+    assert_eq!(again[0].records[0].delivery_count, 2);
+}
+
+#[test]
+fn in_record_limit_mode_one_leader_at_a_time_is_fetched_from() {
+    let (mut cluster, partitions) = cluster(ClusterConfig::default(), &[1, 2]);
+    for partition in &partitions {
+        append(&mut cluster, *partition, &[10]);
+    }
+    let fetch =
+        FetchSizes { max_records: 4, acquire_mode: ShareAcquireMode::RecordLimit, ..Default::default() };
+    let mut driver =
+        Driver::new(cluster, ShareConsumerConfig { fetch, ..config(AcknowledgementMode::Implicit) });
+    let mut nodes = Vec::new();
+    for _ in 0..5 {
+        let records = driver.wait_for_records();
+        assert_eq!(records.len(), 1, "of one leader");
+        nodes.push((records[0].node, records[0].records.len()));
+    }
+    nodes.sort_unstable();
+    let each = [(1, 2), (1, 4), (1, 4), (2, 4), (2, 4)];
+    let other = [(1, 4), (1, 4), (2, 2), (2, 4), (2, 4)];
+    assert!(nodes == each || nodes == other, "{nodes:?}");
+    let fetches = driver.session_requests();
+    assert!(fetches.iter().all(|request| match request {
+        SessionRequest::Fetch(_, fetch) =>
+            fetch.share_acquire_mode == 1 && [0, 4].contains(&fetch.max_records),
+        SessionRequest::Acknowledge(..) => true,
+    }));
+}
+
+#[test]
+fn a_new_leader_is_followed_without_metadata_and_the_old_ones_records_fail() {
+    let (cluster, partition) = one_partition(&[1]);
+    let mut driver = explicit(cluster);
+    let records = driver.wait_for_records();
+    append(&mut driver.cluster, partition, &[1]);
+    driver.cluster.set_leader(driver.now, partition, Some(1));
+    driver.sent.clear();
+    driver.acknowledge(&records, ACCEPT);
+    let again = driver.wait_for_records();
+    assert_eq!((again[0].node, offsets(&again).len()), (1, 2));
+    assert_eq!(driver.outcomes()[0], (0, 1, ErrorCode::NOT_LEADER_OR_FOLLOWER.0));
+    assert!(driver.sent.iter().any(|(node, _)| *node == 1));
+    // The old leader is forgotten once nothing is left to do there, with its connection.
+    assert!(driver.disconnected.contains(&2));
+    // Records of a leader that has changed cannot be acknowledged.
+    driver.cluster.set_leader(driver.now, partition, Some(2));
+    driver.acknowledge(&again, ACCEPT);
+    driver.poll();
+    driver.pass(ms(600));
+    driver.outcomes();
+}
+
+#[test]
+fn closing_sends_the_last_acknowledgements_and_leaves_the_group() {
+    let (cluster, partition) = one_partition(&[3]);
+    let mut driver = explicit(cluster);
+    driver.wait_for_records();
+    driver.consumer.acknowledge(partition, 0, ACCEPT).unwrap();
+    driver.consumer.renew(partition, 1).unwrap();
+    driver.sent.clear();
+    driver.consumer.close(driver.now);
+    driver.pass(ms(600));
+    assert!(driver.consumer.is_closed());
+    assert_eq!(driver.events.last(), Some(&Event::Closed));
+    let Some((COORDINATOR, ShareConsumerRequest::ShareGroupHeartbeat(leave))) = driver.sent.last() else {
+        panic!("sessions first, then the group")
+    };
+    assert_eq!(leave.member_epoch, -1);
+    let requests = driver.session_requests();
+    let [SessionRequest::Acknowledge(2, close)] = &requests[..] else { panic!("{requests:?}") };
+    assert_eq!((close.share_session_epoch, close.is_renew_ack), (-1, false));
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 2, 0)], "the renewal is a release");
+    assert!(driver.links.is_empty());
+    assert_eq!(driver.consumer.poll(driver.now).unwrap_err(), ShareConsumerError::Closed);
+
+    let cluster = driver.cluster;
+    let mut other = Driver::new(
+        cluster,
+        ShareConsumerConfig { member_id: "n".into(), ..config(AcknowledgementMode::Explicit) },
+    );
+    let records = other.wait_for_records();
+    let counts: Vec<_> =
+        records[0].records.iter().map(|of| (of.record.offset(), of.delivery_count)).collect();
+    assert_eq!(counts, [(1, 2), (2, 2)]);
+}
+
+#[test]
+fn a_consumer_that_never_joined_is_closed_at_once() {
+    let mut consumer = ShareConsumer::new(config(AcknowledgementMode::Implicit));
+    consumer.close(Duration::ZERO);
+    let poll = consumer.drive(Duration::ZERO);
+    assert_eq!((poll.actions, poll.events, poll.deadline), (vec![], vec![Event::Closed], None));
+    assert_eq!(consumer.subscribe(Duration::ZERO, ["t"]), Err(ShareConsumerError::Closed));
+    assert_eq!(
+        ShareConsumer::new(config(AcknowledgementMode::Implicit)).subscribe(Duration::ZERO, [""; 0]),
+        Err(ShareConsumerError::NoTopics)
+    );
+}
+
+#[test]
+fn a_poll_with_nothing_to_do_allocates_nothing() {
+    let (cluster, _) = one_partition(&[1]);
+    let mut driver = implicit(cluster);
+    driver.wait_for_records();
+    driver.poll(); // a fetch waits for records now
+    for _ in 0..3 {
+        let (consumer, now) = (&mut driver.consumer, driver.now);
+        let info = allocation_counter::measure(|| {
+            let poll = consumer.poll(now).unwrap();
+            assert!(poll.actions.is_empty() && poll.records.is_empty() && poll.deadline.is_some());
+        });
+        assert_eq!(info.count_total, 0);
+    }
+}
+
+#[test]
+fn requests_and_responses_go_through_a_connection() {
+    let mut connection = Connection::new(Config::default());
+    let mut out = Vec::new();
+    let request = ShareConsumerRequest::ShareFetch(Default::default());
+    assert_eq!(request.api_key(), ApiKey::SHARE_FETCH);
+    let id = request.send(&mut connection, 2, &mut out).unwrap();
+    assert_eq!(
+        connection.in_flight().next().map(|of| (of.correlation_id, of.api_key)),
+        Some((id, ApiKey::SHARE_FETCH))
+    );
+
+    let received = |api_key, version, body| kafka_protocol::connection::Received {
+        correlation_id: 0,
+        api_key,
+        version,
+        header: Default::default(),
+        body,
+    };
+    use kafka_protocol::protocol::Message;
+    use kafka_protocol::share::consumer::ShareConsumerResponse;
+    let fetched = ShareFetchResponse { throttle_time_ms: 7, ..Default::default() };
+    let body = fetched.encode(2).unwrap();
+    let decoded = ShareConsumerResponse::decode(&received(ApiKey::SHARE_FETCH, 2, body)).unwrap();
+    assert_eq!(decoded, Some(fetched.into()));
+    let body = MetadataResponse::default().encode(12).unwrap();
+    let decoded = ShareConsumerResponse::decode(&received(ApiKey::METADATA, 12, body.clone())).unwrap();
+    assert!(matches!(decoded, Some(ShareConsumerResponse::Metadata(_))));
+    assert_eq!(ShareConsumerResponse::decode(&received(ApiKey::FETCH, 12, body)).unwrap(), None);
+}
+
+#[test]
+fn what_inflates_too_much_is_released() {
+    let (mut cluster, partition) = one_partition(&[]);
+    let mut batch = BatchBuilder::new().compression(kafka_protocol::records::Compression::Lz4);
+    batch.append(&NewRecord { value: Some(&[0; 4096]), ..Default::default() }).unwrap();
+    cluster.append(partition, &batch.finish().unwrap()).unwrap();
+    let read = ReadOptions { max_size: 1000, ..Default::default() };
+    let mut driver =
+        Driver::new(cluster, ShareConsumerConfig { read, ..config(AcknowledgementMode::Explicit) });
+    driver.poll();
+    driver.pass(ms(6000));
+    let unreadable = |event: &&Event| matches!(event, Event::Unreadable { .. });
+    assert!(driver.events.iter().filter(unreadable).count() >= 1);
+    assert!(driver.outcomes().contains(&(0, AcknowledgeType::RELEASE.0, 0)));
+}
