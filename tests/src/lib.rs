@@ -49,9 +49,13 @@ mod rules;
 #[cfg(test)]
 mod share_acknowledgements;
 #[cfg(test)]
+mod share_broker;
+#[cfg(test)]
 mod share_client_session;
 #[cfg(test)]
 mod share_consumer;
+#[cfg(test)]
+mod share_java_client;
 #[cfg(test)]
 mod share_locks;
 #[cfg(test)]
@@ -64,5 +68,7 @@ mod share_replay;
 mod share_simulation;
 #[cfg(test)]
 mod share_tables;
+#[cfg(test)]
+mod share_validate;
 #[cfg(test)]
 mod version_limits;

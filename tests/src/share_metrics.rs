@@ -44,7 +44,7 @@ impl Naive {
                 Some(rates) => {
                     let mut minutes = [1.0, 5.0, 15.0].into_iter();
                     rates.map(|old| {
-                        let alpha = 1.0 - (-5.0 / 60.0 / minutes.next().unwrap_or(1.0) as f64).exp();
+                        let alpha = 1.0 - (-5.0 / 60.0 / minutes.next().unwrap_or(1.0_f64)).exp();
                         old + alpha * (rate - old)
                     })
                 }

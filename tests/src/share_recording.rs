@@ -48,7 +48,12 @@ pub(crate) enum Body {
 
 /// Reads a recording.
 pub(crate) fn read(name: &str) -> Vec<Frame> {
-    let file = format!("share/raw-{name}.jsonl.gz");
+    read_file(&format!("raw-{name}"))
+}
+
+/// Reads a file of frames, `tests/share/NAME.jsonl.gz`.
+pub(crate) fn read_file(name: &str) -> Vec<Frame> {
+    let file = format!("share/{name}.jsonl.gz");
     let lines = texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     lines.iter().enumerate().map(|(index, line)| frame(index + 1, line)).collect()
 }

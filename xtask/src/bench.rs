@@ -55,10 +55,10 @@ enum Verb {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.verb {
         Some(Verb::Build) => build::run(),
+        Some(Verb::Share { rounds }) => share(*rounds),
         Some(Verb::Records { filter, rounds }) => {
             measure(["records_time", "records_allocs"], filter.as_deref(), *rounds)
         }
-        Some(Verb::Share { rounds }) => share(*rounds),
         None => measure(["time", "allocs"], arguments.filter.as_deref(), arguments.rounds),
     }
 }

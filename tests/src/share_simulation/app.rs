@@ -239,7 +239,8 @@ impl Simulation {
                 )?;
             }
             Event::Committed { commit } => {
-                if !app.commits.remove(&commit) {
+                let is_open = app.commits.remove(&commit);
+                if !is_open {
                     return Err(format!("{commit:?} ended twice"));
                 }
             }
