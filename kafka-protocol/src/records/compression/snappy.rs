@@ -55,6 +55,7 @@ fn inflate(chunk: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Fault> {
 pub(super) fn compress(records: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(VERSIONS);
+    out.reserve(records.len().div_ceil(CHUNK_SIZE) * (4 + max_compress_len(CHUNK_SIZE)));
     let mut encoder = Encoder::new();
     for chunk in records.chunks(CHUNK_SIZE) {
         let start = out.len() + 4;
