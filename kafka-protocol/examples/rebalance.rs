@@ -1,7 +1,7 @@
 //! A consumer group whose members process records at full speed while partitions move (KIP-983).
 //!
 //! ```text
-//! cargo run -p kafka-protocol --features rebalance,records --example rebalance -- HOST:PORT [TOPIC [GROUP [SECONDS]]]
+//! cargo run --example rebalance -- HOST:PORT [TOPIC [GROUP [SECONDS]]]
 //! ```
 //!
 //! The topic is made and filled if there is none. Start it twice: two of the four partitions go over to the second

@@ -1,7 +1,7 @@
 //! Long work on the records of a share group: whenever half of the acquisition lock is over, it is renewed (KIP-1222).
 //!
 //! ```text
-//! cargo run -p kafka-protocol --features share-group --example renew -- HOST:PORT [TOPIC [GROUP]]
+//! cargo run --example renew -- HOST:PORT [TOPIC [GROUP]]
 //! ```
 //!
 //! The topic is made and filled if there is none. Ends when nothing comes any more. Start it twice to see two members

@@ -90,6 +90,6 @@ pub mod share;
 pub mod wire;
 
 /// The examples in the README are tests too.
-#[cfg(all(doctest, feature = "records", feature = "share"))]
+#[cfg(all(doctest, feature = "share-group"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

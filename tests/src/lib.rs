@@ -49,6 +49,8 @@ mod rules;
 #[cfg(test)]
 mod share_acknowledgements;
 #[cfg(test)]
+mod share_broker;
+#[cfg(test)]
 mod share_client_session;
 #[cfg(test)]
 mod share_consumer;
@@ -66,5 +68,7 @@ mod share_replay;
 mod share_simulation;
 #[cfg(test)]
 mod share_tables;
+#[cfg(test)]
+mod share_validate;
 #[cfg(test)]
 mod version_limits;

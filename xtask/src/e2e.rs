@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Before anything is started: the longest wait, and the one for which something may be missing.
     let class_path = broker::class_path()?;
-    program::build(&["--package", "kafka-protocol", "--examples", "--features", "rebalance,share-group"])?;
+    program::build(&["--package", "driver", "--examples"])?;
     if let Some(address) = &arguments.broker {
         return scenarios(arguments, address, &class_path);
     }

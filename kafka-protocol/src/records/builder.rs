@@ -54,6 +54,15 @@ struct Fixed {
     empty: bool,
 }
 
+/// Where a record goes: what it leads to in the header.
+struct Place {
+    base_offset: i64,
+    base_timestamp: i64,
+    max_timestamp: i64,
+    offset_delta: i32,
+    last_offset_delta: i32,
+}
+
 /// A record to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewRecord<'a> {
@@ -268,8 +277,31 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: impl ExactSizeIterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
     ) -> Result<(), BuildError> {
-        let (header, offset_delta) = self.header_with(offset, timestamp)?;
-        let timestamp_delta = timestamp.wrapping_sub(header.base_timestamp);
+        let place = self.place(offset, timestamp)?;
+        let Place { base_timestamp, offset_delta, .. } = place;
+        let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
+        if headers.len() > 0
+            || !put_small(&mut self.content, attributes, timestamp_delta, offset_delta, key, value)
+        {
+            self.put_record(attributes, timestamp_delta, offset_delta, key, value, headers)?;
+        }
+        self.header.base_offset = place.base_offset;
+        self.header.base_timestamp = base_timestamp;
+        self.header.max_timestamp = place.max_timestamp;
+        self.header.last_offset_delta = place.last_offset_delta;
+        self.header.records_count += 1;
+        Ok(())
+    }
+
+    fn put_record<'h>(
+        &mut self,
+        attributes: i8,
+        timestamp_delta: i64,
+        offset_delta: i32,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl ExactSizeIterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    ) -> Result<(), BuildError> {
         let headers_size: usize =
             headers.clone().map(|(key, value)| size(Some(key.as_bytes())) + size(value)).sum();
         let length = 1
@@ -296,44 +328,44 @@ impl BatchBuilder {
             put_bytes(out, Some(key.as_bytes()));
             put_bytes(out, value);
         }
-        self.header = header;
         Ok(())
     }
 
-    /// The header as it will be with another record, and the offset delta of that.
+    /// Where another record goes, and what that makes of the header.
     #[inline]
-    fn header_with(&self, offset: Option<i64>, timestamp: i64) -> Result<(BatchHeader, i32), BuildError> {
-        let mut header = self.header;
-        let is_first = header.records_count == 0;
-        if timestamp < -1 && !self.fixed.empty {
+    fn place(&self, offset: Option<i64>, timestamp: i64) -> Result<Place, BuildError> {
+        let (header, fixed) = (&self.header, self.fixed);
+        let BatchHeader { mut base_offset, mut base_timestamp, mut last_offset_delta, .. } = *header;
+        if timestamp < -1 && !fixed.empty {
             return Err(BuildError::Timestamp { timestamp });
         }
-        if is_first && !self.fixed.base_offset {
-            header.base_offset = offset.unwrap_or(0);
-        }
-        if is_first && !self.fixed.base_timestamp {
-            header.base_timestamp = timestamp;
-        }
-        if !self.fixed.max_timestamp {
-            header.max_timestamp = header.max_timestamp.max(timestamp);
-        }
-        let delta = match offset {
-            Some(offset) => offset
-                .checked_sub(header.base_offset)
-                .and_then(|delta| i32::try_from(delta).ok())
-                .ok_or(BuildError::OffsetDelta { offset, base_offset: header.base_offset })?,
-            None if self.fixed.last_offset => header.records_count,
-            None => header.last_offset_delta.checked_add(1).ok_or(BuildError::TooLarge)?,
-        };
-        if !self.fixed.last_offset {
-            if delta <= header.last_offset_delta {
-                let offset = header.base_offset.wrapping_add(delta.into());
-                return Err(BuildError::OffsetOrder { offset, last_offset: header.last_offset() });
+        if header.records_count == 0 {
+            if !fixed.base_offset {
+                base_offset = offset.unwrap_or(0);
             }
-            header.last_offset_delta = delta;
+            if !fixed.base_timestamp {
+                base_timestamp = timestamp;
+            }
         }
-        header.records_count += 1;
-        Ok((header, delta))
+        let offset_delta = match offset {
+            Some(offset) => offset
+                .checked_sub(base_offset)
+                .and_then(|delta| i32::try_from(delta).ok())
+                .ok_or(BuildError::OffsetDelta { offset, base_offset })?,
+            None if fixed.last_offset => header.records_count,
+            None => last_offset_delta.checked_add(1).ok_or(BuildError::TooLarge)?,
+        };
+        if !fixed.last_offset {
+            if offset_delta <= last_offset_delta {
+                let [offset, last_offset] =
+                    [offset_delta, last_offset_delta].map(|delta| base_offset.wrapping_add(delta.into()));
+                return Err(BuildError::OffsetOrder { offset, last_offset });
+            }
+            last_offset_delta = offset_delta;
+        }
+        let max_timestamp = header.max_timestamp;
+        let max_timestamp = if fixed.max_timestamp { max_timestamp } else { max_timestamp.max(timestamp) };
+        Ok(Place { base_offset, base_timestamp, max_timestamp, offset_delta, last_offset_delta })
     }
 
     /// Finishes the batch and starts the next one. Without records there are no bytes, unless the builder is
@@ -351,7 +383,8 @@ impl BatchBuilder {
         let batch = match self.codec()? {
             // The records are where they have to be.
             (Compression::None, _) => {
-                let next = Vec::with_capacity(self.content.len());
+                // The next batch will be about as large.
+                let next = Vec::with_capacity(self.content.capacity());
                 let mut batch = mem::replace(&mut self.content, next);
                 self.complete(&mut batch);
                 batch
@@ -378,6 +411,8 @@ impl BatchBuilder {
             return Ok(0);
         }
         match self.codec()? {
+            // The records are where they have to be, but in the other buffer.
+            (Compression::None, _) if start == 0 => mem::swap(out, &mut self.content),
             (Compression::None, _) => out.extend_from_slice(&self.content),
             (compression, level) => {
                 out.resize(start + HEADER_SIZE, 0);
@@ -442,6 +477,87 @@ pub(super) fn check_codec(compression: Compression, level: Option<i32>) -> Resul
     let Some((levels, default)) = compression.levels() else { return Ok(0) };
     let level = level.unwrap_or(default);
     if levels.contains(&level) { Ok(level) } else { Err(BuildError::Level { compression, level }) }
+}
+
+/// Appends a record without headers whose numbers all fit into two bytes, which is the usual one. Tells whether it is
+/// such a record.
+#[inline]
+fn put_small(
+    out: &mut Vec<u8>,
+    attributes: i8,
+    timestamp_delta: i64,
+    offset_delta: i32,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+) -> bool {
+    // Whether the batch has room is not looked at.
+    const MOST: usize = i32::MAX as usize - (1 << 16);
+    let [timestamp_delta, offset_delta] =
+        [timestamp_delta, offset_delta.into()].map(|delta: i64| (delta << 1 ^ delta >> 63) as u64);
+    let [key_size, value_size] = [key, value].map(|bytes| bytes.map_or(1, |bytes| 2 * bytes.len() as u64));
+    let [key, value] = [key, value].map(Option::unwrap_or_default);
+    // The length of the record has to fit too.
+    if (timestamp_delta | offset_delta) >> 14 != 0 || key_size + value_size > 0x3f00 || out.len() > MOST {
+        return false;
+    }
+    let [timestamp_delta, offset_delta, key_size, value_size] =
+        [timestamp_delta, offset_delta, key_size, value_size].map(Small::of);
+    let length =
+        2 + timestamp_delta.len + offset_delta.len + key_size.len + value_size.len + key.len() + value.len();
+    let size = Small::of(2 * length as u64);
+    // In a register: what is written in small pieces cannot be read as a whole at once.
+    let deltas = timestamp_delta.bits | offset_delta.bits << (8 * timestamp_delta.len);
+    let head = size.bits | (u64::from(attributes as u8) | deltas << 8) << (8 * size.len);
+    let head_len = size.len + 1 + timestamp_delta.len + offset_delta.len;
+
+    out.reserve(length + 16);
+    append(out, head.to_le_bytes(), head_len);
+    append(out, (key_size.bits as u16).to_le_bytes(), key_size.len);
+    append_short(out, key);
+    append(out, (value_size.bits as u16).to_le_bytes(), value_size.len);
+    out.extend_from_slice(value);
+    out.push(0);
+    true
+}
+
+/// A varint of at most two bytes.
+#[derive(Clone, Copy)]
+struct Small {
+    /// The bytes, the first one lowest.
+    bits: u64,
+    len: usize,
+}
+
+impl Small {
+    /// Of a number of up to 14 bits.
+    #[inline]
+    fn of(zigzag: u64) -> Self {
+        let high = zigzag & 0x3f80;
+        let is_long = high != 0;
+        Self { bits: zigzag + high + (u64::from(is_long) << 7), len: 1 + usize::from(is_long) }
+    }
+}
+
+/// Appends bytes, of which there are mostly few.
+#[inline]
+fn append_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        // Two parts that overlap.
+        (Some(first), Some(last)) if bytes.len() <= 16 => {
+            append(out, *first, bytes.len() - 8);
+            out.extend_from_slice(last);
+        }
+        _ => out.extend_from_slice(bytes),
+    }
+}
+
+/// Appends so many of the bytes.
+#[inline]
+fn append<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], len: usize) {
+    let start = out.len();
+    // With a size that is known it takes one instruction.
+    out.extend_from_slice(&bytes);
+    out.truncate(start + len);
 }
 
 #[inline]

@@ -185,7 +185,23 @@ impl<'a> Records<'a> {
     #[inline]
     pub fn owned(&self) -> impl Iterator<Item = Result<OwnedRecord, RecordsError>> {
         let content = self.shared();
-        self.iter().map(move |record| Ok(OwnedRecord::of(&record?, &content)))
+        self.iter().map(move |record| Ok(OwnedRecord::of(&record?, self.as_bytes(), &content)))
+    }
+
+    /// All records at once, as [`owned`](Self::owned) gives them.
+    ///
+    /// # Errors
+    ///
+    /// The first one of [`iter`](Self::iter).
+    #[inline]
+    pub fn to_vec(&self) -> Result<Vec<OwnedRecord>, RecordsError> {
+        // What the iterator takes for certain: the count in the header alone reserves nothing.
+        let mut records = Vec::with_capacity(self.iter().size_hint().0);
+        let content = self.shared();
+        for record in self {
+            records.push(OwnedRecord::of(&record?, self.as_bytes(), &content));
+        }
+        Ok(records)
     }
 
     /// The records of a [control batch](super::BatchHeader::is_control) with what they say.
@@ -237,7 +253,8 @@ pub struct RecordIter<'r> {
 impl<'r> Iterator for RecordIter<'r> {
     type Item = Result<Record<'r>, RecordsError>;
 
-    #[inline]
+    // A record that is returned through memory costs as much again as reading it.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.count {
             return self.end();
@@ -273,7 +290,7 @@ impl std::iter::FusedIterator for RecordIter<'_> {}
 
 impl<'r> RecordIter<'r> {
     /// The next record without its length.
-    #[inline]
+    #[inline(always)]
     fn body(&mut self) -> Result<&'r [u8], RecordsReason> {
         let mut rest = self.rest;
         if rest.is_empty() {

@@ -146,7 +146,7 @@ pub(super) struct Base {
 }
 
 /// The content of a record, of a known length.
-#[inline]
+#[inline(always)]
 pub(super) fn read_record<'a>(mut body: &'a [u8], base: &Base) -> Result<Record<'a>, RecordsReason> {
     let body = &mut body;
     let Some((&attributes, rest)) = body.split_first() else {

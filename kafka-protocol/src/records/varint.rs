@@ -72,7 +72,19 @@ pub(super) fn put_i64(out: &mut Vec<u8>, value: i64) {
 }
 
 #[inline]
-fn put(out: &mut Vec<u8>, mut value: u64) {
+fn put(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else if value < 0x4000 {
+        out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]);
+    } else {
+        put_long(out, value);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn put_long(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

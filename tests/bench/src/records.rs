@@ -134,6 +134,7 @@ impl Suite {
             suite.batches.push((name, batch.len()));
             suite.add_readers(name, &batch)?;
             suite.add_writer::<write::Ours>(&plain, compression, &batch)?;
+            suite.add_writer::<write::OursToBytes>(&plain, compression, &batch)?;
             suite.add_writer::<write::KafkaProtocol>(&plain, compression, &batch)?;
             suite.add_writer::<write::Krabka>(&plain, compression, &batch)?;
             suite.add_writer::<write::KrabkaToBytes>(&plain, compression, &batch)?;

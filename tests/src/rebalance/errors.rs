@@ -200,10 +200,12 @@ fn offset_fetch() {
     let fetches = |request: &Request| matches!(request, Request::OffsetFetch(_));
     let group =
         |error_code| offset_fetch_response::OffsetFetchResponseGroup { error_code, ..Default::default() };
-    let retried =
-        [ErrorCode::STALE_MEMBER_EPOCH, ErrorCode::REBALANCE_IN_PROGRESS].map(|code| (code, Retries));
-    // Nothing has been reported that a poll could report as lost.
-    let lost = [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION];
+    let expected = [
+        (ErrorCode::STALE_MEMBER_EPOCH, Retries),
+        (ErrorCode::REBALANCE_IN_PROGRESS, Retries),
+        (ErrorCode::UNKNOWN_MEMBER_ID, Loses),
+        (ErrorCode::ILLEGAL_GENERATION, Loses),
+    ];
     for config in [consumer(), cooperative()] {
         check(ApiKey::OFFSET_FETCH, &expected, Refused, |error_code| {
             let mut desk = Desk::new(config.clone());

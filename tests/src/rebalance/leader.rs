@@ -135,7 +135,7 @@ fn the_latest_generation_owns() {
 fn topics_that_do_not_exist_are_left_out() {
     let both = Subscriber { topics: vec!["orders", "none"], ..subscriber("a", &[]) };
     for cooperates in [true, false] {
-        assert_eq!(of(&assign(cooperates, &[both.clone()], &[("orders", 2)]), "a"), [0, 1]);
+        assert_eq!(of(&assign(cooperates, std::slice::from_ref(&both), &[("orders", 2)]), "a"), [0, 1]);
     }
 }
 

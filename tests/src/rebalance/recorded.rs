@@ -147,7 +147,7 @@ fn normal(mut request: Request) -> Request {
         Request::JoinGroup(request) => request.reason = None,
         Request::LeaveGroup(request) => request.members.iter_mut().for_each(|member| member.reason = None),
         Request::SyncGroup(request) => {
-            request.assignments.sort_by(|one, two| one.member_id.cmp(&two.member_id))
+            request.assignments.sort_by(|one, two| one.member_id.cmp(&two.member_id));
         }
         _ => {}
     }

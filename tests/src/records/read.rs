@@ -85,6 +85,13 @@ fn content(batch: &RecordBatch<'_>) -> Result<Result<Json, RecordsError>, String
             (one, other, said) => return Err(format!("lazy {one:?}, owned {other:?}, control {said:?}")),
         }
     }
+    // All at once they are as many.
+    let all = records.to_vec().map_err(|error| error.to_string())?;
+    if all.len() != list.len()
+        || !all.iter().zip(records.iter().flatten()).all(|(one, other)| is_same(&other, one))
+    {
+        return Err(format!("{} records at once instead of {}", all.len(), list.len()));
+    }
     shown["records"] = list.into();
     Ok(Ok(shown))
 }

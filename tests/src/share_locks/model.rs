@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::share::ShareAcquireMode;
-use kafka_protocol::share::locks::{Acquire, DeliveryState, LockConfig, RecordBatchRange, SharePartition};
+use kafka_protocol::share::locks::{
+    AcknowledgeError, Acquire, DeliveryState, LockConfig, RecordBatchRange, SharePartition,
+};
 use kafka_protocol::share::validate::{AcknowledgementBatch, batches};
 
 use crate::random::Random;
@@ -187,7 +189,7 @@ impl Model {
         };
         batches(sent(), 2, true).unwrap();
         let ours = self.ours.acknowledge(self.now, member, sent());
-        let code = ours.as_ref().map_or_else(|error| error.code(), |()| ErrorCode::NONE);
+        let code = ours.as_ref().map_or_else(AcknowledgeError::code, |()| ErrorCode::NONE);
         assert_eq!(code, self.apply(member, sent()), "{context}: {ours:?} {:?}", sent().collect::<Vec<_>>());
     }
 

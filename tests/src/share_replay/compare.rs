@@ -6,7 +6,7 @@ use std::time::Duration;
 use kafka_protocol::messages::{ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse};
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::share::locks::{Acquire, DeliveryState, RecordBatchRange, SharePartition};
-use kafka_protocol::share::sessions::SessionKey;
+use kafka_protocol::share::sessions::{SessionKey, ShareSession};
 use kafka_protocol::share::{ShareAcquireMode, TopicIdPartition};
 
 use super::{Expected, Replay, SLACK, key_of};
@@ -91,7 +91,7 @@ impl Replay {
 
     /// Partitions with an error are told each time.
     fn must_have_news(&self, key: &SessionKey, listed: &BTreeSet<TopicIdPartition>, context: &str) {
-        for partition in self.sessions.get(key).into_iter().flat_map(|session| session.partitions()) {
+        for partition in self.sessions.get(key).into_iter().flat_map(ShareSession::partitions) {
             let told = listed.contains(&partition) || self.fetch_error(key, partition).is_ok();
             assert!(told, "{context}: no row for {partition}");
         }
@@ -184,7 +184,8 @@ impl Replay {
         let records = acquired.iter().flat_map(|(_, ranges)| ranges);
         let left =
             request.max_records - records.map(|(first, last, _)| (last - first + 1) as i32).sum::<i32>();
-        let session: Vec<_> = self.sessions.get(&key).into_iter().flat_map(|of| of.partitions()).collect();
+        let session: Vec<_> =
+            self.sessions.get(&key).into_iter().flat_map(ShareSession::partitions).collect();
         for partition in session {
             let (Some(share), Some(log)) =
                 (self.shares.get(&(key.group_id.clone(), partition)), self.logs.get(&partition))

@@ -45,8 +45,7 @@ fn ours_owned(batch: &Bytes) -> i64 {
     let mut sum = 0;
     for batch in Batches::new(batch) {
         let batch = batch.expect(VALID);
-        let records = batch.records().expect(VALID);
-        let records: Vec<_> = records.owned().collect::<Result<_, _>>().expect(VALID);
+        let records = batch.records().expect(VALID).to_vec().expect(VALID);
         for record in &records {
             sum += touch(record.offset(), record.timestamp(), record.key(), record.value());
         }

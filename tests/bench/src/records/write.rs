@@ -22,7 +22,18 @@ pub(super) trait Writer: 'static {
 pub(super) struct Ours {
     plain: Vec<(Bytes, Bytes, i64)>,
     builder: BatchBuilder,
-    out: Bytes,
+    out: Vec<u8>,
+}
+
+impl Ours {
+    #[inline]
+    fn append(&mut self) {
+        for (key, value, timestamp) in &self.plain {
+            let record =
+                NewRecord { timestamp: *timestamp, key: Some(key), value: Some(value), ..Default::default() };
+            self.builder.append(&record).expect(WRITTEN);
+        }
+    }
 }
 
 impl Writer for Ours {
@@ -31,18 +42,33 @@ impl Writer for Ours {
     fn new(plain: &[Plain], compression: Compression) -> Self {
         let builder = BatchBuilder::new().compression(compression);
         let plain = plain.iter().map(|it| (it.key.clone(), it.value.clone(), it.timestamp)).collect();
-        Self { plain, builder, out: Bytes::new() }
+        Self { plain, builder, out: Vec::with_capacity(ROOM) }
     }
 
     #[inline(never)]
     fn write(&mut self) -> &[u8] {
-        for (key, value, timestamp) in &self.plain {
-            let record =
-                NewRecord { timestamp: *timestamp, key: Some(key), value: Some(value), ..Default::default() };
-            self.builder.append(&record).expect(WRITTEN);
-        }
-        self.out = self.builder.finish().expect(WRITTEN);
+        self.append();
+        self.out.clear();
+        self.builder.finish_into(&mut self.out).expect(WRITTEN);
         &self.out
+    }
+}
+
+/// Into a buffer that it makes.
+pub(super) struct OursToBytes(Ours, Bytes);
+
+impl Writer for OursToBytes {
+    const NAME: &'static str = "ours to bytes";
+
+    fn new(plain: &[Plain], compression: Compression) -> Self {
+        Self(Ours::new(plain, compression), Bytes::new())
+    }
+
+    #[inline(never)]
+    fn write(&mut self) -> &[u8] {
+        self.0.append();
+        self.1 = self.0.builder.finish().expect(WRITTEN);
+        &self.1
     }
 }
 

@@ -7,14 +7,14 @@ use bench_share::counted;
 
 fn main() -> ExitCode {
     let mut met = true;
-    println!("{:<72} {:>8} {:>12} {:>6}", "", "allocs", "bytes", "goal");
+    println!("{:<78} {:>8} {:>12} {:>6}", "", "allocs", "bytes", "goal");
     for mut row in counted() {
         (row.run)();
         let info = measure(|| (row.run)());
         let is_met = row.goal.is_none_or(|goal| info.count_total <= goal);
         met &= is_met;
         println!(
-            "{:<72} {:>8} {:>12} {:>6}{}",
+            "{:<78} {:>8} {:>12} {:>6}{}",
             row.name,
             info.count_total,
             info.bytes_total,
