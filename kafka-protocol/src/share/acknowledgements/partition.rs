@@ -84,7 +84,9 @@ impl PartitionAcknowledgements {
     /// Acknowledges the offsets from `first` to `last`, both inclusive; none if `first` is above `last`.
     pub fn set_range(&mut self, first: i64, last: i64, ty: AcknowledgeType) {
         if first > last {
-        } else if self.segments.is_empty() || first > self.last {
+            return;
+        }
+        if self.segments.is_empty() || first > self.last {
             self.append(first, last, ty);
         } else if last <= self.last {
             self.set_late(first, last, ty);
