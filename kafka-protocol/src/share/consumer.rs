@@ -90,6 +90,10 @@ use crate::wire::Str;
 /// record again, with the same delivery count and a new deadline. As long as any record is being renewed, polls give no
 /// others. A record that is being renewed, or is renewed, can also be acknowledged at once.
 ///
+/// Renew before [`lock_deadline`](AcquiredRecord::lock_deadline). Later a success says little: a broker also takes a
+/// renewal, or any other acknowledgement, of a record that others have finished, if all records before it are
+/// finished too, and does nothing (measured).
+///
 /// # Where it differs from Kafka's Java client
 ///
 /// - What becomes of a renewal is kept per partition, so that one node's answer does not hold up another's.

@@ -3,6 +3,21 @@
 //! Consumers of a share group do not own partitions. A broker hands records out one acquisition lock at a time, and
 //! the consumer says of each record what became of it: see [`AcknowledgeType`](crate::protocol::AcknowledgeType).
 //!
+//! | for a client | |
+//! |---|---|
+//! | [`ShareConsumer`] | the whole consumer: group, sessions with all leaders, records, acknowledgements, renewals |
+//! | [`ClientSession`] | the share session with one leader |
+//! | [`Acknowledgements`] | acknowledge types by offset, compressed into batches and expanded again |
+//! | [`validate::check`] | what a request should not be sent with |
+//!
+//! | for a broker | |
+//! |---|---|
+//! | [`validate()`] | what a broker answers to a request that is wrong |
+//! | [`ShareSessionCache`] | share sessions of all members |
+//! | [`SharePartition`] | acquisition locks |
+//! | [`RecordAcknowledgements`] | the metric `RecordAcknowledgementsPerSec` |
+//! | [`broker::Cluster`] | all of it together, in memory, for tests of consumers |
+//!
 //! # Time
 //!
 //! Nothing here reads a clock, opens a socket or starts a thread. Whatever depends on time takes `now`, a
