@@ -1,18 +1,18 @@
 //! The consumer protocol (KIP-848): everything by `ConsumerGroupHeartbeat`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::TopicPartition;
 use super::coordinator::{Backoff, Sent};
-use super::core::{Core, Purpose, Stamp, Subscription, by_id};
+use super::core::{Core, Purpose, Stamp, Subscription};
 use super::event::{Event, Refusal};
 use super::request::Request;
 use super::topics::Wanted;
 use crate::messages::consumer_group_heartbeat_request::TopicPartitions;
 use crate::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 use crate::protocol::{ApiKey, ErrorCode};
-use crate::wire::{Str, Uuid};
+use crate::wire::{SmallVec, Str, Uuid};
 
 /// Member epochs that mean something else.
 const JOIN: i32 = 0;
@@ -339,4 +339,13 @@ fn owns_all(core: &Core, partitions: &ById) -> bool {
 fn rows(partitions: &ById) -> Vec<TopicPartitions> {
     let row = |(topic_id, partitions)| TopicPartitions { topic_id, partitions, ..Default::default() };
     by_id(partitions).into_iter().map(row).collect()
+}
+
+/// Partitions by topic id, both in ascending order.
+fn by_id(partitions: &ById) -> BTreeMap<Uuid, SmallVec<[i32; 4]>> {
+    let mut topics = BTreeMap::<Uuid, SmallVec<[i32; 4]>>::new();
+    for &(id, partition) in partitions {
+        topics.entry(id).or_default().push(partition);
+    }
+    topics
 }
