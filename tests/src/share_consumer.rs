@@ -2,6 +2,7 @@
 
 mod driver;
 mod errors;
+mod hostile;
 mod renewals;
 
 use std::time::Duration;

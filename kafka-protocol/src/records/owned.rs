@@ -88,10 +88,10 @@ impl OwnedRecord {
         }
     }
 
-    /// The record that was read from this content.
+    /// The record that was read from `bytes`, which `content` has as well, perhaps as a copy.
     #[inline]
-    pub(super) fn of(record: &Record<'_>, content: &Bytes) -> Self {
-        let span = |part| Span::within(content, part);
+    pub(super) fn of(record: &Record<'_>, bytes: &[u8], content: &Bytes) -> Self {
+        let span = |part| Span::within(bytes, part);
         let headers = record.headers;
         Self {
             offset: record.offset,

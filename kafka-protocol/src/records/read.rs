@@ -185,7 +185,7 @@ impl<'a> Records<'a> {
     #[inline]
     pub fn owned(&self) -> impl Iterator<Item = Result<OwnedRecord, RecordsError>> {
         let content = self.shared();
-        self.iter().map(move |record| Ok(OwnedRecord::of(&record?, &content)))
+        self.iter().map(move |record| Ok(OwnedRecord::of(&record?, self.as_bytes(), &content)))
     }
 
     /// All records at once, as [`owned`](Self::owned) gives them.
@@ -199,7 +199,7 @@ impl<'a> Records<'a> {
         let mut records = Vec::with_capacity(self.iter().size_hint().0);
         let content = self.shared();
         for record in self {
-            records.push(OwnedRecord::of(&record?, &content));
+            records.push(OwnedRecord::of(&record?, self.as_bytes(), &content));
         }
         Ok(records)
     }

@@ -45,6 +45,10 @@ pub(super) struct Node {
     reading: Option<Call>,
     /// When the program does something next.
     next: Duration,
+    /// Something has been told to the member, and what it wants to send has to be taken.
+    is_touched: bool,
+    /// The member's, when nothing more was told to it.
+    deadline: Option<Duration>,
     is_closing: bool,
     pub(super) is_gone: bool,
     topics: Vec<&'static str>,
@@ -123,14 +127,14 @@ impl World {
     /// Runs a whole day and its calm evening.
     pub(super) fn run(&mut self) {
         self.start();
-        while self.now < Duration::from_secs(25) {
+        while self.now < Duration::from_secs(20) {
             self.step();
         }
         self.is_calm = true;
         for node in self.nodes.iter_mut().filter(|node| !node.is_closing) {
             node.policy = Policy::Drain;
         }
-        while self.now < Duration::from_secs(60) {
+        while self.now < Duration::from_secs(45) {
             self.step();
         }
     }
@@ -185,6 +189,8 @@ impl World {
             wire: VecDeque::new(),
             reading: None,
             next: self.now,
+            is_touched: true,
+            deadline: None,
             is_closing: false,
             is_gone: false,
             topics,
@@ -220,10 +226,16 @@ impl World {
         self.deliver();
         for index in 0..self.nodes.len() {
             self.read(index);
-            if !self.nodes[index].is_gone && self.nodes[index].next <= self.now {
+            if self.nodes[index].is_gone {
+                continue;
+            }
+            if self.nodes[index].next <= self.now {
                 self.act(index);
             }
-            self.drive(index);
+            let node = &self.nodes[index];
+            if node.is_touched || node.deadline.is_some_and(|deadline| deadline <= self.now) {
+                self.drive(index);
+            }
         }
         self.collect();
         if !self.is_calm && self.chance.once_in(60) {
@@ -309,6 +321,7 @@ impl World {
         let Self { nodes, chance, now, .. } = self;
         let node = &mut nodes[index];
         node.next = *now + chance.millis(5, 120);
+        node.is_touched = true;
         node.app.process(chance);
         node.app.fetched(&node.member, chance);
         if chance.once_in(2) {
@@ -387,6 +400,8 @@ impl World {
         let node = &mut self.nodes[index];
         Self::take_events(node);
         node.watch.check(&node.member, &node.name);
+        node.is_touched = false;
+        node.deadline = node.member.deadline(self.now);
         if node.is_closing && node.member.is_finished() {
             node.is_gone = true;
         }
@@ -455,6 +470,7 @@ impl World {
                 continue;
             }
             let waits = node.member.is_waiting_for(sent.id);
+            node.is_touched = true;
             node.member.receive(sent.id, response.clone(), self.now);
             if waits {
                 node.watch.received(&sent.request, &response);

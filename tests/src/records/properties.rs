@@ -1,7 +1,9 @@
 //! Random batches, read and damaged. The cases are the same in every run: the number of a case is its seed.
 
 use allocation_counter::measure;
-use kafka_protocol::records::{Batches, ReadOptions, RecordsReason, validate_for_produce};
+use kafka_protocol::records::{
+    BatchBuilder, Batches, Compression, NewRecord, ReadOptions, RecordsReason, validate_for_produce,
+};
 use kafka_protocol::wire::Bytes;
 use serde_json::Value as Json;
 
@@ -27,6 +29,36 @@ fn what_is_built_is_read() {
         assert_eq!((seen.error, seen.trailing, seen.batches.len()), (None, 0, stated.len()), "{n}");
         for (stated, seen) in stated.iter().zip(&seen.batches) {
             same("batch", stated, seen).unwrap_or_else(|difference| panic!("{n}: {difference}"));
+        }
+        // Of a slice, owned records are copied.
+        for (shared, copied) in Batches::new(&bytes).zip(Batches::from_slice(&bytes)) {
+            let [shared, copied] = [shared, copied].map(|batch| batch.expect("a batch").records());
+            let [shared, copied] = [shared, copied].map(|records| records.expect("records").to_vec());
+            assert_eq!(shared, copied, "{n}");
+        }
+    }
+}
+
+#[test]
+fn what_a_producer_builds_can_be_produced() {
+    for (compression, count) in Compression::ALL.into_iter().zip([1, 2, 3, 100, 5]) {
+        let plain = BatchBuilder::new().compression(compression);
+        let idempotent = plain.clone().producer(4711, 0, i32::MAX);
+        for mut builder in [plain, idempotent.clone(), idempotent.transactional()] {
+            for n in 0..count {
+                let record = NewRecord { timestamp: n - 1, value: Some(b"value"), ..Default::default() };
+                builder.append(&record).expect("appended");
+            }
+            let batch = builder.finish().expect("finished");
+            let header = validate_for_produce(&batch, &ReadOptions::default()).expect("valid");
+            assert_eq!(i64::from(header.records_count), count);
+
+            // Twice it is no batch, and neither is a part of it.
+            let twice = Bytes::from([&batch[..], &batch].concat());
+            assert!(validate_for_produce(&twice, &ReadOptions::default()).is_err());
+            for end in 0..batch.len() {
+                assert!(validate_for_produce(&batch.slice(..end), &ReadOptions::default()).is_err(), "{end}");
+            }
         }
     }
 }

@@ -136,7 +136,7 @@ fn a_member_that_may_not_read_a_topic_goes_on() {
     driver.wait_for_records();
     fail_a_heartbeat(&mut driver, ErrorCode::TOPIC_AUTHORIZATION_FAILED);
     driver.sent.clear();
-    driver.pass(ms(6000));
+    driver.pass(ms(11_000));
     let error = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
     assert!(driver.events.contains(&Event::NodeError {
         node: COORDINATOR,

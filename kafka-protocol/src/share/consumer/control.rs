@@ -277,11 +277,11 @@ impl ShareConsumer {
     fn coordinator_found(&mut self, response: &FindCoordinatorResponse) {
         let of_group = response.coordinators.iter().find(|found| found.key == self.config.group_id);
         match of_group {
-            Some(found) if found.error_code.is_ok() => {
+            Some(found) if found.error_code.is_ok() && found.node_id >= 0 => {
                 self.control.coordinator = Some((found.node_id, (found.host.clone(), found.port)));
                 self.control.find_coordinator.succeeded(self.now, &self.config);
             }
-            Some(found) if !found.error_code.is_retriable() => {
+            Some(found) if !found.error_code.is_ok() && !found.error_code.is_retriable() => {
                 self.fail(found.error_code, found.error_message.clone());
             }
             _ => self.control.find_coordinator.failed(self.now, &self.config),

@@ -130,7 +130,7 @@ impl Ranges {
             .map(|range| (range.first_offset, range.last_offset, range.delivery_count))
             .collect();
         ranges.sort_by_key(|range| range.0);
-        let mut next = i64::MIN;
+        let mut next = 0; // no record has a lower offset
         ranges.retain_mut(|(first, last, _)| {
             *first = (*first).max(next);
             let is_range = first <= last && *last < i64::MAX;

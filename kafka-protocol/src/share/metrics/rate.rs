@@ -15,9 +15,11 @@ pub struct Rate {
 impl Rate {
     /// Counts.
     pub fn record(&mut self, now: Duration, count: u64) {
-        self.total += count;
+        self.total = self.total.saturating_add(count);
         match &mut self.samples[0] {
-            Some((start, counted)) if now.saturating_sub(*start) < WINDOW => *counted += count,
+            Some((start, counted)) if now.saturating_sub(*start) < WINDOW => {
+                *counted = counted.saturating_add(count);
+            }
             _ => self.samples = [Some((now, count)), self.samples[0]],
         }
     }
@@ -32,8 +34,8 @@ impl Rate {
     pub fn per_second(&self, now: Duration) -> f64 {
         let recent = |sample: &&(Duration, u64)| now.saturating_sub(sample.0) < 2 * WINDOW;
         let samples = self.samples.iter().flatten().filter(recent);
-        let (oldest, count) =
-            samples.fold((now, 0), |(oldest, sum), sample| (oldest.min(sample.0), sum + sample.1));
+        let (oldest, count) = samples
+            .fold((now, 0_u64), |(oldest, sum), sample| (oldest.min(sample.0), sum.saturating_add(sample.1)));
         count as f64 / (now - oldest).max(WINDOW).as_secs_f64()
     }
 }

@@ -92,7 +92,7 @@ fn row<'a>(suite: &Suite, timings: &'a [Timing], batch: &'static str, operation:
         of(batch, operation.of_ours()).find(|&(codec, _)| codec == who).map(|(_, timing)| timing)
     };
     let peer = of(batch, operation.of_peers())
-        .filter(|&(codec, _)| codec != OURS && codec != ALONE)
+        .filter(|&(codec, _)| !codec.starts_with(OURS) && codec != ALONE)
         .min_by(|(_, one), (_, other)| one.median().total_cmp(&other.median()));
     let with_plain = |alone: &'a Timing| Some((alone, alone.plus(one(PLAIN, OURS)?)));
     Row {
