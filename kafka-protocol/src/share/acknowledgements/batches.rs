@@ -1,15 +1,14 @@
 //! Acknowledgements to batches and back.
 
-use std::iter::repeat_n;
 use std::{error, fmt};
 
-use super::partition::{PartitionAcknowledgements, Stretch};
+use super::partition::{Part, PartitionAcknowledgements};
 use crate::messages::{share_acknowledge_request, share_fetch_request::AcknowledgementBatch};
 use crate::protocol::AcknowledgeType;
 use crate::wire::SmallVec;
 
 /// More equal types in a row than this are a batch of their own. As in Kafka's Java client.
-const LONGEST_WITHIN_BATCH: u64 = 10;
+const LONGEST_WITHIN_BATCH: usize = 10;
 
 impl PartitionAcknowledgements {
     /// Compresses the acknowledgements into the batches that Kafka's Java client sends. They ascend and do not overlap.
@@ -20,19 +19,12 @@ impl PartitionAcknowledgements {
     ///
     /// A batch has no upper limit. ShareAcknowledge's batches come by [`From`] of these.
     pub fn batches(&self) -> Vec<AcknowledgementBatch> {
-        let stretches = self.stretches();
-        let mut batches = Vec::<AcknowledgementBatch>::new();
-        let mut rest = &stretches[..];
-        while let Some(&stretch) = rest.first() {
-            let together = 1.max(mixed_prefix(rest));
-            let (now, later) = rest.split_at(together);
-            rest = later;
-            match batches.last_mut() {
-                // Only so many offsets fit into a stretch.
-                Some(before) if together == 1 && is_continued(before, stretch) => {
-                    before.last_offset = stretch.last();
-                }
-                _ => batches.push(batch(now)),
+        let whole = self.whole();
+        let mut batches = Vec::new();
+        for part in whole.parts() {
+            match part {
+                Part::Uniform(first, last, ty) => batches.push(batch(first, last, &[ty])),
+                Part::Mixed(first, types) => compress(first, types, &mut batches),
             }
         }
         batches
@@ -66,57 +58,43 @@ impl PartitionAcknowledgements {
     }
 }
 
-/// How many of the first stretches follow one another and are all short.
-fn mixed_prefix(stretches: &[Stretch]) -> usize {
-    let mut before: Option<Stretch> = None;
-    stretches
-        .iter()
-        .take_while(|stretch| {
-            let adjacent = before.is_none_or(|before| before.last() == stretch.first() - 1);
-            before = Some(**stretch);
-            adjacent && stretch.count() <= LONGEST_WITHIN_BATCH
-        })
-        .count()
-}
-
-/// A batch of stretches that follow one another.
-fn batch(stretches: &[Stretch]) -> AcknowledgementBatch {
-    let (first, last) = (stretches[0], stretches[stretches.len() - 1]);
-    let acknowledge_types = match stretches {
-        [only] => SmallVec::from_slice(&[only.ty()]),
-        _ => one_type_per_offset(stretches, (last.last() - first.first()) as usize + 1),
+/// Adds the batches of offsets that follow one another.
+fn compress(mut first: i64, mut types: &[AcknowledgeType], to: &mut Vec<AcknowledgementBatch>) {
+    let mut add = |types: &[AcknowledgeType]| {
+        let Some(ty) = types.first() else { return };
+        let last = first + (types.len() - 1) as i64;
+        let is_uniform = types.iter().all(|of| of == ty);
+        to.push(batch(first, last, if is_uniform { &types[..1] } else { types }));
+        first = last.wrapping_add(1);
     };
-    AcknowledgementBatch {
-        first_offset: first.first(),
-        last_offset: last.last(),
-        acknowledge_types,
-        ..Default::default()
+    while let Some((start, end)) = long_stretch(types) {
+        add(&types[..start]);
+        add(&types[start..end]);
+        types = &types[end..];
+    }
+    add(types);
+}
+
+/// Start and end of the first stretch of equal types that is a batch of its own.
+fn long_stretch(types: &[AcknowledgeType]) -> Option<(usize, usize)> {
+    let mut start = 0;
+    loop {
+        // Looking backwards from where it would have to reach, a type that differs rules out all starts before it.
+        let window = types.get(start..=start + LONGEST_WITHIN_BATCH)?;
+        let ty = window[LONGEST_WITHIN_BATCH];
+        match window.iter().rposition(|of| *of != ty) {
+            Some(other) => start += other + 1,
+            None => {
+                let rest = &types[start..];
+                return Some((start, start + rest.iter().position(|of| *of != ty).unwrap_or(rest.len())));
+            }
+        }
     }
 }
 
-/// The types of stretches that follow one another and are short.
-fn one_type_per_offset(stretches: &[Stretch], offsets: usize) -> SmallVec<[AcknowledgeType; 16]> {
-    if offsets <= 16 {
-        return stretches
-            .iter()
-            .flat_map(|stretch| repeat_n(stretch.ty(), stretch.count() as usize))
-            .collect();
-    }
-    // Each stretch is written in one width that holds the longest; the next one overwrites what was too much.
-    const WIDTH: usize = 16;
-    const { assert!(LONGEST_WITHIN_BATCH <= WIDTH as u64) };
-    let mut types = vec![AcknowledgeType::GAP; offsets + WIDTH];
-    let mut at = 0;
-    for stretch in stretches {
-        types[at..at + WIDTH].copy_from_slice(&[stretch.ty(); WIDTH]);
-        at += stretch.count() as usize;
-    }
-    types.truncate(offsets);
-    types.into()
-}
-
-fn is_continued(before: &AcknowledgementBatch, stretch: Stretch) -> bool {
-    before.last_offset == stretch.first().wrapping_sub(1) && before.acknowledge_types[..] == [stretch.ty()]
+fn batch(first_offset: i64, last_offset: i64, types: &[AcknowledgeType]) -> AcknowledgementBatch {
+    let acknowledge_types = SmallVec::from_slice(types);
+    AcknowledgementBatch { first_offset, last_offset, acknowledge_types, ..Default::default() }
 }
 
 impl From<AcknowledgementBatch> for share_acknowledge_request::AcknowledgementBatch {

@@ -7,8 +7,8 @@ use crate::protocol::AcknowledgeType;
 
 /// Acknowledgements of one partition: for each offset an [`AcknowledgeType`], later ones replace earlier ones.
 ///
-/// Offsets that come in ascending order, as records do, are appended to stretches of one type each, 16 bytes a
-/// stretch however many offsets it has. All others go to a tree.
+/// Offsets that come in ascending order, as records do, take a byte each, and long ranges of one type nothing more for
+/// each offset. All others go to a tree.
 ///
 /// ```
 /// use kafka_protocol::protocol::AcknowledgeType;
@@ -25,43 +25,73 @@ use crate::protocol::AcknowledgeType;
 /// assert_eq!(PartitionAcknowledgements::from_batches(&batches)?, acknowledgements);
 /// # Ok::<(), kafka_protocol::share::ExpandError>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct PartitionAcknowledgements {
-    /// Ascending, disjoint.
-    stretches: Vec<Stretch>,
-    /// What came out of order, by first offset; disjoint, and at no offset behind the last stretch. Overrules
-    /// `stretches`.
+    /// Ascending, disjoint. Of two that follow one another without a hole, only one is mixed, and types that meet
+    /// differ.
+    segments: Vec<Segment>,
+    /// The types of all mixed segments, one after another.
+    types: Vec<AcknowledgeType>,
+    /// The last offset of the last segment; `i64::MIN` if there is none.
+    last: i64,
+    /// Whether the last segment is mixed.
+    is_mixed: bool,
+    /// What came out of order, by first offset; disjoint, and at no offset behind the last segment. Overrules the
+    /// segments.
     late: BTreeMap<i64, (i64, AcknowledgeType)>,
+}
+
+/// Offsets that follow one another.
+#[derive(Clone, Copy)]
+struct Segment {
+    first: i64,
+    /// Where in `types` a mixed segment begins. It ends where the next segment begins, or at the end.
+    start: usize,
+    /// The last offset and the type of a uniform segment, which is long.
+    uniform: Option<(i64, AcknowledgeType)>,
+}
+
+/// A segment with all that is in it.
+pub(super) enum Part<'a> {
+    /// More than [`SHORT`] offsets of one type: first and last.
+    Uniform(i64, i64, AcknowledgeType),
+    /// The types from an offset on.
+    Mixed(i64, &'a [AcknowledgeType]),
+}
+
+/// Ranges of one type up to this long are kept as a byte for each offset.
+const SHORT: u64 = 16;
+
+impl Default for PartitionAcknowledgements {
+    fn default() -> Self {
+        let (segments, types, late) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { segments, types, last: i64::MIN, is_mixed: false, late }
+    }
 }
 
 impl PartitionAcknowledgements {
     /// Acknowledges an offset; replaces what was said of it before.
     #[inline]
     pub fn set(&mut self, offset: i64, ty: AcknowledgeType) {
-        if let Some(end) = self.stretches.last_mut() {
-            if end.extend(offset, ty) {
-                return;
-            }
-            if offset <= end.last() {
-                return self.set_late(offset, offset, ty);
-            }
+        if self.is_mixed && offset > self.last && offset - 1 == self.last {
+            self.types.push(ty);
+            self.last = offset;
+        } else {
+            self.set_range(offset, offset, ty);
         }
-        self.stretches.push(Stretch::new(offset, 1, ty));
     }
 
     /// Acknowledges the offsets from `first` to `last`, both inclusive; none if `first` is above `last`.
     pub fn set_range(&mut self, first: i64, last: i64, ty: AcknowledgeType) {
         if first > last {
-            return;
-        }
-        match self.stretches.last() {
-            Some(end) if last <= end.last() => self.set_late(first, last, ty),
-            Some(end) if first <= end.last() => {
-                let end = end.last();
-                self.set_late(first, end, ty);
-                push(&mut self.stretches, end + 1, last, ty);
-            }
-            _ => push(&mut self.stretches, first, last, ty),
+        } else if self.segments.is_empty() || first > self.last {
+            self.append(first, last, ty);
+        } else if last <= self.last {
+            self.set_late(first, last, ty);
+        } else {
+            let end = self.last;
+            self.set_late(first, end, ty);
+            self.append(end + 1, last, ty);
         }
     }
 
@@ -83,22 +113,34 @@ impl PartitionAcknowledgements {
         {
             return Some(ty);
         }
-        let at = self.stretches.partition_point(|stretch| stretch.last() < offset);
-        let stretch = self.stretches.get(at)?;
-        (stretch.first <= offset).then(|| stretch.ty())
+        let behind = self.segments.partition_point(|segment| segment.first <= offset);
+        match self.part(behind.checked_sub(1)?) {
+            Part::Uniform(_, last, ty) => (offset <= last).then_some(ty),
+            Part::Mixed(first, types) => {
+                types.get(usize::try_from(offset.wrapping_sub(first) as u64).ok()?).copied()
+            }
+        }
     }
 
     /// Maximal ranges of offsets that follow one another and have one type: first and last offset, both inclusive,
     /// and the type. Ascending.
     pub fn ranges(&self) -> impl Iterator<Item = (i64, i64, AcknowledgeType)> + '_ {
-        let stretches = self.stretches();
-        let mut at = 0;
+        let whole = self.whole();
+        let (mut segment, mut at) = (0, 0);
         std::iter::from_fn(move || {
-            let mut range = stretches.get(at)?.range();
-            at += 1;
-            while let Some(next) = stretches.get(at).filter(|next| next.continues(range)) {
-                range.1 = next.last();
-                at += 1;
+            if segment == whole.segments.len() {
+                return None;
+            }
+            let (range, is_last) = match whole.part(segment) {
+                Part::Uniform(first, last, ty) => ((first, last, ty), true),
+                Part::Mixed(first, types) => {
+                    let (from, ty) = (at, types[at]);
+                    at += types[at..].iter().take_while(|of| **of == ty).count();
+                    ((first + from as i64, first + (at as i64 - 1), ty), at == types.len())
+                }
+            };
+            if is_last {
+                (segment, at) = (segment + 1, 0);
             }
             Some(range)
         })
@@ -111,24 +153,25 @@ impl PartitionAcknowledgements {
 
     /// Whether no offset is acknowledged.
     pub fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.segments.is_empty()
     }
 
     /// How many offsets are acknowledged. All of 64 bits count as one less.
     pub fn len(&self) -> u64 {
-        self.stretches().iter().fold(0, |sum, stretch| sum.saturating_add(stretch.count()))
+        self.sum(|_| true)
     }
 
     /// How many offsets have this type. All of 64 bits count as one less.
     pub fn count(&self, ty: AcknowledgeType) -> u64 {
-        let stretches = self.stretches();
-        let of_type = stretches.iter().filter(|stretch| stretch.ty() == ty);
-        of_type.fold(0, |sum, stretch| sum.saturating_add(stretch.count()))
+        self.sum(|of| of == ty)
     }
 
     /// Whether any offset is renewed, so that the request has to set `is_renew_ack` (KIP-1222).
     pub fn has_renew(&self) -> bool {
-        self.stretches().iter().any(|stretch| stretch.ty() == AcknowledgeType::RENEW)
+        self.whole().parts().any(|part| match part {
+            Part::Uniform(.., ty) => ty == AcknowledgeType::RENEW,
+            Part::Mixed(_, types) => types.contains(&AcknowledgeType::RENEW),
+        })
     }
 
     /// The lowest version of ShareFetch and ShareAcknowledge that can carry them: 2 with a renewal, else 1.
@@ -136,32 +179,90 @@ impl PartitionAcknowledgements {
         required_version(self.has_renew())
     }
 
-    /// Ascending and disjoint.
-    pub(super) fn stretches(&self) -> Cow<'_, [Stretch]> {
-        if self.late.is_empty() { Cow::Borrowed(&self.stretches) } else { Cow::Owned(self.merged()) }
+    fn sum(&self, counts: impl Fn(AcknowledgeType) -> bool) -> u64 {
+        let of = |part| match part {
+            Part::Uniform(first, last, ty) if counts(ty) => {
+                (last.wrapping_sub(first) as u64).saturating_add(1)
+            }
+            Part::Uniform(..) => 0,
+            Part::Mixed(_, types) => types.iter().filter(|ty| counts(**ty)).count() as u64,
+        };
+        self.whole().parts().map(of).fold(0, u64::saturating_add)
     }
 
-    /// `stretches` overruled by `late`.
-    fn merged(&self) -> Vec<Stretch> {
-        let mut merged = Vec::with_capacity(self.stretches.len() + 2 * self.late.len());
+    /// The same without anything late.
+    pub(super) fn whole(&self) -> Cow<'_, Self> {
+        if self.late.is_empty() { Cow::Borrowed(self) } else { Cow::Owned(self.merged()) }
+    }
+
+    /// The segments; nothing may be late.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        (0..self.segments.len()).map(|at| self.part(at))
+    }
+
+    fn part(&self, at: usize) -> Part<'_> {
+        let segment = self.segments[at];
+        match segment.uniform {
+            Some((last, ty)) => Part::Uniform(segment.first, last, ty),
+            None => {
+                let end = self.segments.get(at + 1).map_or(self.types.len(), |next| next.start);
+                Part::Mixed(segment.first, &self.types[segment.start..end])
+            }
+        }
+    }
+
+    /// The segments overruled by what is late.
+    fn merged(&self) -> Self {
+        let mut merged = Self::default();
         let mut late = self.late.iter().map(|(&first, &(last, ty))| (first, last, ty)).peekable();
         // Wider than an offset, as the one behind the last offset of all is none.
         let mut next = i128::from(i64::MIN);
-        for stretch in &self.stretches {
-            let (first, last, ty) = stretch.range();
+        let early = Self { late: BTreeMap::new(), ..self.clone() };
+        for (first, last, ty) in early.ranges() {
             next = next.max(first.into());
             while let Some(over) = late.next_if(|over| over.0 <= last) {
                 if next < over.0.into() {
-                    push(&mut merged, next as i64, over.0 - 1, ty);
+                    merged.append(next as i64, over.0 - 1, ty);
                 }
-                push(&mut merged, over.0, over.1, over.2);
+                merged.append(over.0, over.1, over.2);
                 next = next.max(i128::from(over.1) + 1);
             }
             if next <= last.into() {
-                push(&mut merged, next as i64, last, ty);
+                merged.append(next as i64, last, ty);
             }
         }
         merged
+    }
+
+    /// Adds offsets behind all that are there.
+    fn append(&mut self, mut first: i64, last: i64, ty: AcknowledgeType) {
+        let follows = !self.segments.is_empty() && first - 1 == self.last;
+        let is_long = last.wrapping_sub(first) as u64 >= SHORT;
+        let end = self.segments.last_mut().filter(|_| follows);
+        if let Some((end, of)) = end.and_then(|end| end.uniform.as_mut())
+            && *of == ty
+        {
+            *end = last;
+        } else if is_long {
+            // Nothing of the same type stays in front of it.
+            while follows && self.is_mixed && self.types.last() == Some(&ty) {
+                self.types.pop();
+                first -= 1;
+                if self.segments.last().is_some_and(|segment| segment.start == self.types.len()) {
+                    self.segments.pop();
+                    break;
+                }
+            }
+            self.segments.push(Segment { first, start: self.types.len(), uniform: Some((last, ty)) });
+            self.is_mixed = false;
+        } else {
+            if !(follows && self.is_mixed) {
+                self.segments.push(Segment { first, start: self.types.len(), uniform: None });
+                self.is_mixed = true;
+            }
+            self.types.resize(self.types.len() + (last - first) as usize + 1, ty);
+        }
+        self.last = last;
     }
 
     #[cold]
@@ -224,85 +325,4 @@ impl fmt::Debug for DebugAsIs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// Offsets that follow one another and have one type.
-#[derive(Clone, Copy)]
-pub(super) struct Stretch {
-    first: i64,
-    /// The type in the lowest 8 bits, above it how many offsets there are: never 0.
-    count_and_type: u64,
-}
-
-impl Stretch {
-    /// The most offsets that a stretch can have. More of one type are several stretches.
-    const MAX: u64 = u64::MAX >> 8;
-
-    fn new(first: i64, count: u64, ty: AcknowledgeType) -> Self {
-        Self { first, count_and_type: count << 8 | u64::from(ty.0 as u8) }
-    }
-
-    #[inline]
-    pub(super) fn count(self) -> u64 {
-        self.count_and_type >> 8
-    }
-
-    #[inline]
-    pub(super) fn ty(self) -> AcknowledgeType {
-        AcknowledgeType(self.count_and_type as i8)
-    }
-
-    #[inline]
-    pub(super) fn first(self) -> i64 {
-        self.first
-    }
-
-    #[inline]
-    pub(super) fn last(self) -> i64 {
-        self.first + (self.count() - 1) as i64
-    }
-
-    fn range(self) -> (i64, i64, AcknowledgeType) {
-        (self.first, self.last(), self.ty())
-    }
-
-    fn continues(self, (_, last, ty): (i64, i64, AcknowledgeType)) -> bool {
-        self.first - 1 == last && self.ty() == ty
-    }
-
-    /// Takes an offset into the stretch; `false` if it does not follow it, or is of another type.
-    #[inline]
-    fn extend(&mut self, offset: i64, ty: AcknowledgeType) -> bool {
-        let follows = offset > self.first && offset.wrapping_sub(self.first) as u64 == self.count();
-        let belongs = follows && ty == self.ty() && self.count() < Self::MAX;
-        if belongs {
-            self.count_and_type += 1 << 8;
-        }
-        belongs
-    }
-}
-
-/// Appends offsets behind all that are there.
-fn push(stretches: &mut Vec<Stretch>, first: i64, last: i64, ty: AcknowledgeType) {
-    let (mut first, mut more) = (first, last.wrapping_sub(first) as u64);
-    if let Some(end) = stretches.last_mut()
-        && end.extend(first, ty)
-    {
-        if more == 0 {
-            return;
-        }
-        let room = more.min(Stretch::MAX - end.count());
-        end.count_and_type += room << 8;
-        if room == more {
-            return;
-        }
-        first += room as i64 + 1;
-        more -= room + 1;
-    }
-    while more >= Stretch::MAX {
-        stretches.push(Stretch::new(first, Stretch::MAX, ty));
-        first = first.wrapping_add(Stretch::MAX as i64);
-        more -= Stretch::MAX;
-    }
-    stretches.push(Stretch::new(first, more + 1, ty));
 }
