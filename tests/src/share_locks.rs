@@ -185,6 +185,33 @@ fn the_last_deliveries_are_of_fewer_records() {
     assert_eq!(bench.partition.start_offset(), 10);
 }
 
+/// A record on its last delivery waits until nothing else comes in front of it (Kafka's source).
+#[test]
+fn the_last_delivery_is_alone() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.acknowledge(0, &[(0, 0, RELEASE), (2, 9, ACCEPT)]), Ok(()));
+    for _ in 0..3 {
+        // Offset 1 stays acquired.
+        let [(0, 0, _)] = bench.fetch(0, "m")[..] else { panic!("offset 0 alone") };
+        assert_eq!(bench.acknowledge(0, &[(0, 0, RELEASE)]), Ok(()));
+    }
+    assert_eq!(bench.acknowledge(0, &[(1, 1, RELEASE)]), Ok(()));
+    // Offset 0 has been delivered 4 times, offset 1 once.
+    assert_eq!(bench.fetch(0, "m"), [(0, 0, 5)]);
+    assert_eq!(bench.fetch(0, "m"), [(1, 1, 2)]);
+
+    // The other way round the last one is left for the next fetch.
+    let mut bench = Bench::new();
+    assert_eq!(bench.acknowledge(0, &[(1, 1, RELEASE), (2, 9, ACCEPT)]), Ok(()));
+    for _ in 0..3 {
+        let [(1, 1, _)] = bench.fetch(0, "m")[..] else { panic!("offset 1 alone") };
+        assert_eq!(bench.acknowledge(0, &[(1, 1, RELEASE)]), Ok(()));
+    }
+    assert_eq!(bench.acknowledge(0, &[(0, 0, RELEASE)]), Ok(()));
+    assert_eq!(bench.fetch(0, "m"), [(0, 0, 2)]);
+    assert_eq!(bench.fetch(0, "m"), [(1, 1, 5)]);
+}
+
 /// D8: a new duration counts for what is renewed from then on.
 #[test]
 fn a_renewal_takes_the_duration_that_is_now_in_force() {
