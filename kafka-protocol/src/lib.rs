@@ -31,10 +31,10 @@
 //! | [`protocol`] | the traits [`Message`](protocol::Message), [`Request`](protocol::Request) and [`Response`](protocol::Response), [`ApiKey`](protocol::ApiKey), [`ErrorCode`](protocol::ErrorCode), errors, [frames](protocol::frame), [schemas](protocol::schema) as data |
 //! | [`connection`] | correlation ids in flight, negotiated versions, SASL tokens, forwarding; bytes in, bytes out |
 //! | [`embedded`] | messages inside others: records of internal topics, control records, consumer protocol |
-//! | [`dynamic`] | messages of any schema as values, without generated code |
+//! | `dynamic` | messages of any schema as values, without generated code |
 //! | `records` | record batches: read, built, checked, changed |
 //! | `json` | messages as JSON in the form of Kafka's own converters |
-//! | [`inspect`] | what each byte of a message or frame means |
+//! | `inspect` | what each byte of a message or frame means |
 //! | `share` | rules and state machines of share groups: acknowledgements, sessions, locks, the share consumer |
 //! | `rebalance` | a member of a consumer group that revokes partitions over two polls (KIP-983), without its I/O |
 //! | [`wire`] | the encodings that generated code is made of, also that of other schemas |
@@ -67,14 +67,18 @@
 //! | `any` | `AnyRequest` and `AnyResponse`: dispatch by API key, and `visit_messages`; compiles every message of the families that are on |
 //! | `records` | the module of that name; takes `crc-fast` |
 //! | `gzip`, `snappy`, `lz4`, `zstd` | these codecs for records; take `flate2`, `snap`, `lz4_flex` with `twox-hash`, `zstd` |
-//! | `json` | the module of that name; takes `serde_json` and `base64` |
+//! | `dynamic` | the module of that name |
+//! | `inspect` | the module of that name; takes `dynamic` |
+//! | `json` | the module of that name; takes `dynamic`, `serde_json` and `base64` |
 //! | `share-group` | the module `share`; takes `share` and `records` |
 //! | `rebalance` | the module of that name |
 //! | `tokio` | a codec for `tokio_util`'s framed streams |
 
 pub mod connection;
+#[cfg(feature = "dynamic")]
 pub mod dynamic;
 pub mod embedded;
+#[cfg(feature = "inspect")]
 pub mod inspect;
 #[cfg(feature = "json")]
 pub mod json;

@@ -29,6 +29,7 @@ mod path;
 mod structure;
 mod value;
 
+#[cfg(feature = "inspect")]
 pub(crate) use decode::fixed;
 pub use decode::{decode, decode_prefix, decode_within};
 pub use default::default_value;

@@ -40,6 +40,7 @@ impl DecodeError {
     }
 
     /// The same, of a message that starts at byte `by`.
+    #[cfg(feature = "inspect")]
     pub(crate) fn moved(mut self, by: usize) -> Self {
         self.0.offset += by;
         self

@@ -12,6 +12,7 @@ use super::{DecodeError, EncodeError, Versions};
 use crate::wire::Fault;
 
 /// Walks over the message at the start of `bytes`. Gives the number of its bytes.
+#[cfg(feature = "dynamic")]
 pub(crate) fn walk<'a, V: Visitor<'a>>(
     schema: &'static MessageSchema,
     bytes: &'a [u8],
@@ -51,6 +52,7 @@ impl Visitor<'_> for () {
 
 /// Where an event stands.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "inspect"), expect(dead_code, reason = "only a dump needs all of it"))]
 pub(crate) struct Span<'s> {
     /// The field or element.
     pub(crate) steps: &'s [Step],
@@ -62,6 +64,7 @@ pub(crate) struct Span<'s> {
 
 /// Something that a walk comes by.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "inspect"), expect(dead_code, reason = "only a dump needs all of it"))]
 pub(crate) enum Event<'a> {
     /// The value of this field of the struct comes next.
     Field(usize),

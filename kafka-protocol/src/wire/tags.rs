@@ -61,6 +61,7 @@ impl TaggedFields {
     }
 
     /// All of them as they stand on the wire.
+    #[cfg(feature = "dynamic")]
     pub(crate) fn encoded(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], |encoded| &encoded.fields)
     }
