@@ -7,6 +7,8 @@ use super::{Compression, checksum, legacy};
 pub(super) const HEADER_SIZE: usize = 61;
 /// The bytes that the length of a batch does not count: base offset and length itself.
 pub(super) const LENGTH_END: usize = 12;
+/// The most bytes of a batch: its length is an int32, and readers add what the length does not count.
+pub(super) const MAX_SIZE: usize = i32::MAX as usize;
 /// Where that begins what the checksum of a batch covers.
 const CHECKSUM_END: usize = 21;
 
@@ -147,7 +149,7 @@ impl<'a> RecordBatch<'a> {
     #[inline]
     fn checksum(&self) -> u32 {
         match self.header.magic {
-            2 => checksum::crc_32c(&self.bytes[CHECKSUM_END..]),
+            2 => checksum_of(self.bytes),
             _ => legacy::checksum(self.bytes),
         }
     }
@@ -156,6 +158,10 @@ impl<'a> RecordBatch<'a> {
     #[inline]
     pub(super) fn content(&self) -> &'a [u8] {
         &self.bytes[HEADER_SIZE..]
+    }
+
+    pub(super) fn place(&self) -> BatchPlace {
+        self.place
     }
 
     #[cold]
@@ -223,10 +229,11 @@ impl BatchHeader {
         self.base_offset.wrapping_add(self.last_offset_delta.into())
     }
 
-    /// The offset to fetch next.
+    /// The offset to fetch next; `None` if the header is damaged: the offset overflows, or is not behind the base offset.
     #[inline]
-    pub fn next_offset(&self) -> i64 {
-        self.last_offset().wrapping_add(1)
+    pub fn next_offset(&self) -> Option<i64> {
+        let count = i64::from(self.last_offset_delta) + 1;
+        if count > 0 { self.base_offset.checked_add(count) } else { None }
     }
 
     /// The sequence of the last record; -1 if there are none. Sequences wrap from 2147483647 to 0.
@@ -314,12 +321,20 @@ impl BatchHeader {
     }
 }
 
-/// Writes length and checksum of a batch that is complete otherwise. The length has been checked.
-pub(super) fn seal(batch: &mut [u8]) {
+/// Writes length and checksum of a batch that is complete otherwise, and returns the checksum. The length fits, see
+/// [`MAX_SIZE`].
+pub(super) fn seal(batch: &mut [u8]) -> u32 {
     let length = (batch.len() - LENGTH_END) as i32;
     batch[8..12].copy_from_slice(&length.to_be_bytes());
-    let crc = checksum::crc_32c(&batch[CHECKSUM_END..]);
+    let crc = checksum_of(batch);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    crc
+}
+
+/// The checksum of a batch of magic 2.
+#[inline]
+pub(super) fn checksum_of(batch: &[u8]) -> u32 {
+    checksum::crc_32c(&batch[CHECKSUM_END..])
 }
 
 /// `N` bytes from `at` on.

@@ -2,7 +2,7 @@ use std::{error, fmt, mem};
 
 use bytes::Bytes;
 
-use super::batch::{HEADER_SIZE, LENGTH_END, seal};
+use super::batch::{HEADER_SIZE, MAX_SIZE, seal, sequence_after};
 use super::compression::compress;
 use super::varint::{len_i32, len_i64, put_i32, put_i64};
 use super::{Attributes, BatchHeader, Compression, Header, Record};
@@ -11,7 +11,8 @@ use crate::protocol::EncodeError;
 
 /// Builds record batches of magic 2: takes records as they come, compresses them, and writes header and checksum last.
 ///
-/// A builder starts again after [`finish`](Self::finish) with the same settings. It keeps its buffers.
+/// After [`finish`](Self::finish) a builder begins the next batch with the same settings, its sequence behind the last
+/// one. It keeps its buffers.
 ///
 /// ```
 /// use kafka_protocol::records::{BatchBuilder, Batches, Header, NewRecord};
@@ -38,6 +39,10 @@ pub struct BatchBuilder {
     /// The header as it was set: what the next batch starts from.
     settings: BatchHeader,
     fixed: Fixed,
+    /// The offset delta of the record appended last, -1 before the first one.
+    last_delta: i32,
+    /// Whether a delete horizon was set when there were records already.
+    is_late: bool,
     level: Option<i32>,
     /// Room for the header, then the records.
     content: Vec<u8>,
@@ -127,13 +132,20 @@ impl BatchBuilder {
 
     fn starting_with(settings: BatchHeader) -> Self {
         let content = vec![0; HEADER_SIZE];
-        Self { header: settings, settings, fixed: Fixed::default(), level: None, content }
+        Self {
+            header: settings,
+            settings,
+            fixed: Fixed::default(),
+            last_delta: -1,
+            is_late: false,
+            level: None,
+            content,
+        }
     }
 
-    /// Compresses the records. Before the first record, as all settings.
-    pub fn compression(mut self, compression: Compression) -> Self {
-        self.settings.attributes = self.settings.attributes.with_compression(compression);
-        self.restarted()
+    /// Compresses the records.
+    pub fn compression(self, compression: Compression) -> Self {
+        self.set(|header| header.attributes = header.attributes.with_compression(compression))
     }
 
     /// The level of compression: 1 to 9 for gzip (6 by default), -131072 to 22 for Zstandard (3 by default). The other
@@ -143,62 +155,71 @@ impl BatchBuilder {
         self
     }
 
-    /// The offset of the first record. Producers leave it at 0.
+    /// The offset of the first record. Producers leave it at 0. Records that have been appended move along.
     pub fn base_offset(mut self, base_offset: i64) -> Self {
-        self.settings.base_offset = base_offset;
         self.fixed.base_offset = true;
-        self.restarted()
+        self.set(|header| header.base_offset = base_offset)
     }
 
-    /// The epoch of the partition's leader, which writes it when it appends the batch.
-    pub fn partition_leader_epoch(mut self, epoch: i32) -> Self {
-        self.settings.partition_leader_epoch = epoch;
-        self.restarted()
+    /// The epoch of the partition's leader, which writes it when it appends the batch (KIP-101).
+    pub fn partition_leader_epoch(self, epoch: i32) -> Self {
+        self.set(|header| header.partition_leader_epoch = epoch)
     }
 
-    /// The id and epoch of an idempotent producer, and the sequence of the first record.
-    pub fn producer(mut self, producer_id: i64, producer_epoch: i16, base_sequence: i32) -> Self {
-        self.settings.producer_id = producer_id;
-        self.settings.producer_epoch = producer_epoch;
-        self.settings.base_sequence = base_sequence;
-        self.restarted()
+    /// The id and epoch of an idempotent producer, and the sequence of the first record (KIP-98). The next batch goes on
+    /// with the sequence behind the last one.
+    pub fn producer(self, producer_id: i64, producer_epoch: i16, base_sequence: i32) -> Self {
+        self.set(|header| {
+            (header.producer_id, header.producer_epoch) = (producer_id, producer_epoch);
+            header.base_sequence = base_sequence;
+        })
     }
 
-    /// Marks the records as part of a transaction; needs a [`producer`](Self::producer).
+    /// Marks the records as part of a transaction; needs a [`producer`](Self::producer) (KIP-98).
     pub fn transactional(self) -> Self {
-        self.flagged(Attributes::TRANSACTIONAL)
+        self.set(|header| header.attributes.0 |= Attributes::TRANSACTIONAL)
     }
 
     /// Marks the records as control records.
     pub fn control(self) -> Self {
-        self.flagged(Attributes::CONTROL)
+        self.set(|header| header.attributes.0 |= Attributes::CONTROL)
     }
 
-    /// Gives all records the time of the append, in milliseconds. Their own timestamps stay in the batch.
+    /// Gives all records the time of the append, in milliseconds (KIP-32). Their own timestamps stay in the batch.
     pub fn log_append_time(mut self, timestamp: i64) -> Self {
-        self.settings.max_timestamp = timestamp;
         self.fixed.max_timestamp = true;
-        self.flagged(Attributes::LOG_APPEND_TIME)
+        self.set(|header| {
+            header.max_timestamp = timestamp;
+            header.attributes.0 |= Attributes::LOG_APPEND_TIME;
+        })
     }
 
-    /// Sets the time in milliseconds from which on the cleaner may remove tombstones and markers.
+    /// Sets the time in milliseconds from which on the cleaner may remove tombstones and markers (KIP-534). Before the
+    /// first record, as their timestamps are counted from it; [`finish`](Self::finish) fails otherwise.
     pub fn delete_horizon(mut self, timestamp: i64) -> Self {
-        self.settings.base_timestamp = timestamp;
         self.fixed.base_timestamp = true;
-        self.flagged(Attributes::DELETE_HORIZON)
+        self.is_late |= !self.is_empty();
+        self.set(|header| {
+            header.base_timestamp = timestamp;
+            header.attributes.0 |= Attributes::DELETE_HORIZON;
+        })
     }
 
-    fn flagged(mut self, flag: i16) -> Self {
-        self.settings.attributes.0 |= flag;
-        self.restarted()
-    }
-
-    fn restarted(mut self) -> Self {
-        self.restart();
+    /// For the batch that has been begun, and for those that follow.
+    fn set(mut self, set: impl Fn(&mut BatchHeader)) -> Self {
+        set(&mut self.settings);
+        set(&mut self.header);
         self
     }
 
+    /// Begins the next batch.
     fn restart(&mut self) {
+        if !self.fixed.empty && self.header.base_sequence >= 0 {
+            let count = self.header.last_offset_delta.wrapping_add(1);
+            self.settings.base_sequence = sequence_after(self.header.base_sequence, count);
+        }
+        self.is_late = false;
+        self.last_delta = -1;
         self.header = self.settings;
         self.content.clear();
         self.content.resize(HEADER_SIZE, 0);
@@ -235,6 +256,9 @@ impl BatchBuilder {
     ///
     /// As [`append`](Self::append), and those of encoding the record.
     pub fn append_control(&mut self, timestamp: i64, record: &ControlRecord) -> Result<(), BuildError> {
+        if !self.header.is_control() {
+            return Err(BuildError::NotControl);
+        }
         let (key, value) = (record.encode_key()?, record.encode_value()?);
         self.append(&NewRecord { timestamp, key: Some(&key), value: value.as_deref(), ..Default::default() })
     }
@@ -289,6 +313,7 @@ impl BatchBuilder {
         self.header.base_timestamp = base_timestamp;
         self.header.max_timestamp = place.max_timestamp;
         self.header.last_offset_delta = place.last_offset_delta;
+        self.last_delta = offset_delta;
         self.header.records_count += 1;
         Ok(())
     }
@@ -352,8 +377,7 @@ impl BatchBuilder {
                 .checked_sub(base_offset)
                 .and_then(|delta| i32::try_from(delta).ok())
                 .ok_or(BuildError::OffsetDelta { offset, base_offset })?,
-            None if fixed.last_offset => header.records_count,
-            None => last_offset_delta.checked_add(1).ok_or(BuildError::TooLarge)?,
+            None => self.last_delta.checked_add(1).ok_or(BuildError::TooLarge)?,
         };
         if !fixed.last_offset {
             if offset_delta <= last_offset_delta {
@@ -368,13 +392,13 @@ impl BatchBuilder {
         Ok(Place { base_offset, base_timestamp, max_timestamp, offset_delta, last_offset_delta })
     }
 
-    /// Finishes the batch and starts the next one. Without records there are no bytes, unless the builder is
+    /// Finishes the batch and begins the next one. Without records there are no bytes, unless the builder is
     /// [`from_header`](Self::from_header).
     ///
     /// # Errors
     ///
     /// The codec is not enabled, does not have the level asked for or fails; a producer id without epoch or sequence,
-    /// or the other way round; transactional without a producer id. The records stay then, so that the settings can
+    /// or the other way round; transactional without a producer id; a late delete horizon. The records stay then, so that the settings can
     /// be mended.
     pub fn finish(&mut self) -> Result<Bytes, BuildError> {
         if self.is_absent()? {
@@ -432,6 +456,9 @@ impl BatchBuilder {
         if self.is_empty() && !self.fixed.empty {
             return Ok(true);
         }
+        if self.is_late {
+            return Err(BuildError::DeleteHorizon);
+        }
         let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = self.header;
         // Control batches have no sequence.
         let has_sequence = base_sequence >= 0 || self.header.is_control();
@@ -458,7 +485,7 @@ impl BatchBuilder {
         let start = out.len() - HEADER_SIZE;
         compress(compression, level, &self.content[HEADER_SIZE..], out)
             .map_err(|message| BuildError::Compress { compression, message })?;
-        if out.len() - start - LENGTH_END > i32::MAX as usize { Err(BuildError::TooLarge) } else { Ok(()) }
+        if out.len() - start > MAX_SIZE { Err(BuildError::TooLarge) } else { Ok(()) }
     }
 
     fn complete(&self, batch: &mut [u8]) {
@@ -614,6 +641,10 @@ pub enum BuildError {
         /// The base sequence.
         base_sequence: i32,
     },
+    /// A control record for a batch that is not one of control records.
+    NotControl,
+    /// A delete horizon that was set after the first record.
+    DeleteHorizon,
     /// A codec that does not exist.
     UnknownCompression {
         /// Its number in the attributes.
@@ -648,7 +679,14 @@ impl From<EncodeError> for BuildError {
     }
 }
 
-impl error::Error for BuildError {}
+impl error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Control(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -665,6 +703,8 @@ impl fmt::Display for BuildError {
                 f,
                 "producer id {producer_id}, epoch {producer_epoch} and base sequence {base_sequence} do not go together",
             ),
+            Self::NotControl => write!(f, "a control record in a batch of other records"),
+            Self::DeleteHorizon => write!(f, "the delete horizon was set after the first record"),
             Self::UnknownCompression { id } => write!(f, "there is no codec {id}"),
             Self::CompressionDisabled { compression } => {
                 write!(f, "the feature {compression} is off")

@@ -2,6 +2,7 @@ use std::{error, fmt};
 
 use super::Compression;
 use crate::embedded::EmbeddedError;
+use crate::protocol::ErrorCode;
 
 /// Why bytes are not record batches: which batch, which record, which byte.
 ///
@@ -67,13 +68,37 @@ impl RecordsError {
         self.0.stage
     }
 
+    /// What a broker answers to a producer of such batches.
+    pub fn error_code(&self) -> ErrorCode {
+        match self.reason() {
+            RecordsReason::UnknownCompression { .. } | RecordsReason::CompressionDisabled { .. } => {
+                ErrorCode::UNSUPPORTED_COMPRESSION_TYPE
+            }
+            RecordsReason::Produce(ProduceRule::Timestamp { .. } | ProduceRule::LogAppendTime) => {
+                ErrorCode::INVALID_TIMESTAMP
+            }
+            RecordsReason::OldFormat { .. } | RecordsReason::Produce(ProduceRule::Magic { .. }) => {
+                ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT
+            }
+            RecordsReason::Produce(_) => ErrorCode::INVALID_RECORD,
+            _ => ErrorCode::CORRUPT_MESSAGE,
+        }
+    }
+
     /// What is wrong.
     pub fn reason(&self) -> &RecordsReason {
         &self.0.reason
     }
 }
 
-impl error::Error for RecordsError {}
+impl error::Error for RecordsError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self.reason() {
+            RecordsReason::Control(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl fmt::Display for RecordsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,7 +244,7 @@ pub enum RecordsReason {
 pub enum ProduceRule {
     /// There has to be exactly one batch.
     OneBatch,
-    /// Bytes behind the batch.
+    /// Bytes that are no whole batch: it is cut, or something follows it.
     TrailingBytes {
         /// Their number.
         count: usize,
@@ -244,7 +269,10 @@ pub enum ProduceRule {
         count: i32,
     },
     /// A batch without records.
-    Empty,
+    Empty {
+        /// Their number in the header: 0 or less.
+        count: i32,
+    },
     /// Offsets have to count up from 0 without holes.
     Offset {
         /// The offset delta of the record.
@@ -323,14 +351,14 @@ impl fmt::Display for ProduceRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OneBatch => write!(f, "exactly one batch may be produced"),
-            Self::TrailingBytes { count } => write!(f, "{count} bytes behind the batch"),
+            Self::TrailingBytes { count } => write!(f, "{count} bytes that are no whole batch"),
             Self::Magic { magic } => write!(f, "magic {magic} cannot be produced, 2 can"),
             Self::BaseOffset { base_offset } => write!(f, "the base offset is {base_offset}, not 0"),
             Self::ControlBatch => write!(f, "clients may not write control batches"),
             Self::LastOffsetDelta { last_offset_delta, count } => {
                 write!(f, "the last offset delta is {last_offset_delta} with {count} records")
             }
-            Self::Empty => write!(f, "no records"),
+            Self::Empty { count } => write!(f, "{count} records"),
             Self::Offset { delta, expected } => write!(f, "the offset delta is {delta}, not {expected}"),
             Self::Sequence { producer_id, producer_epoch, base_sequence } => write!(
                 f,

@@ -20,7 +20,8 @@ pub(super) struct Message {
     value: Option<Span>,
 }
 
-type Span = (usize, usize);
+/// Start and end. Contents have less than 4 GiB, see [`ReadOptions`].
+type Span = (u32, u32);
 
 impl Message {
     #[inline]
@@ -31,11 +32,15 @@ impl Message {
             create_timestamp: self.timestamp,
             sequence: -1,
             attributes: 0,
-            key: self.key.map(|(start, end)| &content[start..end]),
-            value: self.value.map(|(start, end)| &content[start..end]),
+            key: self.key.map(|span| &content[range(span)]),
+            value: self.value.map(|span| &content[range(span)]),
             headers: Headers::default(),
         }
     }
+}
+
+fn range((start, end): Span) -> std::ops::Range<usize> {
+    start as usize..end as usize
 }
 
 /// The header of a message that is all there.
@@ -79,10 +84,10 @@ pub(super) fn read<'a>(batch: &RecordBatch<'a>, options: &ReadOptions) -> Result
         Some(compression) if compression != Compression::Zstd => compression,
         _ => return Err(fault(RecordsReason::UnknownCompression { id })),
     };
-    let Some((start, stop)) = outer.value else {
+    let Some(value) = outer.value else {
         return Err(fault(end("value of a compressed message", 1, 0)));
     };
-    let inflated = batch.inflate(compression, &batch.bytes()[start..stop], options)?;
+    let inflated = batch.inflate(compression, &batch.bytes()[range(value)], options)?;
     let messages = inner(batch, &inflated, options)?;
     Ok(Records { batch: batch.clone(), content: Content::Inflated(inflated), messages: Some(messages) })
 }
@@ -107,7 +112,8 @@ fn inner(
     // In magic 1 the offset of the outer message is that of its last one, and those inside count from 0; but with an
     // outer offset of 0, as a producer sends it, they stay as they are.
     if outer.magic == 1 && outer.base_offset != 0 {
-        let overflow = || RecordsReason::OffsetOverflow { base_offset: outer.base_offset, delta: -last };
+        let overflow =
+            || RecordsReason::OffsetOverflow { base_offset: outer.base_offset, delta: last.wrapping_neg() };
         let base = outer.base_offset.checked_sub(last).filter(|base| *base >= 0);
         let base = base.ok_or_else(|| fault(overflow()))?;
         for message in &mut messages {
@@ -159,7 +165,7 @@ fn parse(message: &[u8], at: usize, header: &BatchHeader) -> Result<Message, Rec
     if next < message.len() {
         return Err(RecordsReason::RecordLength { left: message.len() - next });
     }
-    let shift = |(start, end)| (start + at, end + at);
+    let shift = |(start, end)| (start + at as u32, end + at as u32);
     Ok(Message {
         offset: header.base_offset,
         timestamp: header.base_timestamp,
@@ -187,5 +193,5 @@ fn span(message: &[u8], next: &mut usize, field: &'static str) -> Result<Option<
         return Err(end(field, length, left));
     }
     *next += length;
-    Ok(Some((start, *next)))
+    Ok(Some((start as u32, *next as u32)))
 }

@@ -54,6 +54,8 @@ mod record;
 mod rewrite;
 mod varint;
 
+#[cfg(feature = "share")]
+pub use acquired::AcquiredRanges;
 pub use batch::{Attributes, BatchHeader, Batches, RecordBatch, TimestampType};
 pub use batch_mut::BatchMut;
 pub use builder::{BatchBuilder, BuildError, NewRecord};

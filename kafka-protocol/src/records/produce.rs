@@ -12,8 +12,13 @@ use super::{
 /// with its content, so that it accepts batches at which every consumer then stops. Those are refused here.
 ///
 /// Asked for are exactly one batch of magic 2 with base offset 0, offsets that count up from 0 without holes, as many
-/// records as the header says, producer id, epoch and sequence together or not at all, and nothing that only brokers
-/// write: control batches, time of the append, delete horizons.
+/// records as the header says, producer id, epoch and sequence together or not at all (KIP-98), and nothing that only
+/// brokers write: control batches, time of the append, delete horizons. The largest timestamp in the header that is
+/// returned is that of the records, which a broker [writes into the batch](super::BatchMut::set_max_timestamp).
+///
+/// Left to the caller is what depends on the topic or the request: the size of a batch, how far timestamps may be from
+/// now, keys in compacted topics, sequences, and that Zstandard needs Produce 7. [`RecordsError::error_code`] is what to
+/// answer.
 ///
 /// ```
 /// use kafka_protocol::records::{BatchBuilder, NewRecord, ReadOptions, validate_for_produce};
@@ -39,7 +44,11 @@ use super::{
 pub fn validate_for_produce(records: &Bytes, options: &ReadOptions) -> Result<BatchHeader, RecordsError> {
     let mut batches = Batches::new(records);
     let Some(batch) = batches.next().transpose()? else {
-        return Err(RecordsError::new(Default::default(), Stage::Produce, produce(ProduceRule::OneBatch)));
+        let rule = match batches.trailing().len() {
+            0 => ProduceRule::OneBatch,
+            count => ProduceRule::TrailingBytes { count },
+        };
+        return Err(RecordsError::new(Default::default(), Stage::Produce, produce(rule)));
     };
     let refuse = |rule| Err(batch.fault(Stage::Produce, produce(rule)));
     match batches.next() {
@@ -49,11 +58,19 @@ pub fn validate_for_produce(records: &Bytes, options: &ReadOptions) -> Result<Ba
         }
         None => {}
     }
-    if let Some(rule) = broken_by_header(batch.header()) {
+    let header = batch.header();
+    if header.magic != 2 {
+        return refuse(ProduceRule::Magic { magic: header.magic });
+    }
+    // Before anything else that it covers: damage on the way is worth another try, a broken rule is not.
+    if options.check_crc {
+        batch.verify()?;
+    }
+    if let Some(rule) = broken_by_header(header) {
         return refuse(rule);
     }
-    check_records(&batch, options)?;
-    Ok(*batch.header())
+    let max_timestamp = check_records(&batch, &ReadOptions { check_crc: false, ..*options })?;
+    Ok(BatchHeader { max_timestamp, ..*header })
 }
 
 fn broken_by_header(header: &BatchHeader) -> Option<ProduceRule> {
@@ -63,14 +80,13 @@ fn broken_by_header(header: &BatchHeader) -> Option<ProduceRule> {
     let count = header.records_count;
     let last_offset_delta = header.last_offset_delta;
     let rules = [
-        (header.magic != 2, ProduceRule::Magic { magic: header.magic }),
         (header.base_offset != 0, ProduceRule::BaseOffset { base_offset: header.base_offset }),
         (header.is_control(), ProduceRule::ControlBatch),
         (header.timestamp_type() == Some(TimestampType::LogAppendTime), ProduceRule::LogAppendTime),
         (header.delete_horizon().is_some(), ProduceRule::DeleteHorizon),
         (!is_idempotent && !is_plain, ProduceRule::Sequence { producer_id, producer_epoch, base_sequence }),
         (header.is_transactional() && !is_idempotent, ProduceRule::Transactional),
-        (count <= 0, ProduceRule::Empty),
+        (count <= 0, ProduceRule::Empty { count }),
         (
             last_offset_delta != count.wrapping_sub(1),
             ProduceRule::LastOffsetDelta { last_offset_delta, count },
@@ -79,17 +95,22 @@ fn broken_by_header(header: &BatchHeader) -> Option<ProduceRule> {
     rules.into_iter().find_map(|(is_broken, rule)| is_broken.then_some(rule))
 }
 
-fn check_records(batch: &RecordBatch<'_>, options: &ReadOptions) -> Result<(), RecordsError> {
+/// Reads all records, and returns the largest of their timestamps.
+fn check_records(batch: &RecordBatch<'_>, options: &ReadOptions) -> Result<i64, RecordsError> {
+    let mut max_timestamp = -1;
     for (index, record) in batch.records_with(options)?.iter().enumerate() {
         let record = record?;
         let rule = match (record.offset, record.create_timestamp) {
             (delta, _) if delta != index as i64 => ProduceRule::Offset { delta, expected: index as i64 },
             (_, timestamp) if timestamp < -1 => ProduceRule::Timestamp { timestamp },
-            _ => continue,
+            (_, timestamp) => {
+                max_timestamp = max_timestamp.max(timestamp);
+                continue;
+            }
         };
         return Err(batch.fault(Stage::Produce, produce(rule)).in_record(index));
     }
-    Ok(())
+    Ok(max_timestamp)
 }
 
 fn produce(rule: ProduceRule) -> RecordsReason {

@@ -9,7 +9,7 @@ use crate::embedded::ControlRecord;
 /// What a batch may cost, and whether its checksum is compared.
 ///
 /// A batch may inflate to `max_ratio` times its own size or to 2 MiB, whichever is more, but never to more than
-/// `max_size`.
+/// `max_size`. Zstandard may besides reserve, not fill, a window of up to 128 MiB that the stream asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Whether the checksum is compared with the content, as Kafka's `check.crcs`; true by default. Off, damaged
@@ -195,8 +195,9 @@ impl<'a> Records<'a> {
     /// The first one of [`iter`](Self::iter).
     #[inline]
     pub fn to_vec(&self) -> Result<Vec<OwnedRecord>, RecordsError> {
-        // What the iterator takes for certain: the count in the header alone reserves nothing.
-        let mut records = Vec::with_capacity(self.iter().size_hint().0);
+        // The count is a claim: what it reserves is no more than what a few thousand records need.
+        let likely = self.iter().size_hint().1.unwrap_or(0).min(self.as_bytes().len() / 7);
+        let mut records = Vec::with_capacity(likely.min(4096));
         let content = self.shared();
         for record in self {
             records.push(OwnedRecord::of(&record?, self.as_bytes(), &content));
@@ -277,11 +278,11 @@ impl<'r> Iterator for RecordIter<'r> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // A record takes seven bytes at least: a count alone must not make anybody reserve memory.
         let left = self.count.saturating_sub(self.next);
         match self.records.messages {
             Some(_) => (left, Some(left)),
-            None => (left.min(self.rest.len() / 7), Some(left.saturating_add(1))),
+            // A count is a claim, and an error may come instead of all that is left.
+            None => (0, Some(left.saturating_add(1))),
         }
     }
 }

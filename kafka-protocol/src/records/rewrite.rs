@@ -2,11 +2,12 @@ use std::{error, fmt};
 
 use bytes::Bytes;
 
-use super::batch::{HEADER_SIZE, seal};
+use super::batch::{HEADER_SIZE, MAX_SIZE, seal};
 use super::builder::check_codec;
 use super::compression::compress;
 use super::{
-    BatchBuilder, BatchHeader, BuildError, Compression, ReadOptions, Record, RecordBatch, RecordsError,
+    Attributes, BatchBuilder, BatchHeader, BuildError, Compression, ReadOptions, Record, RecordBatch,
+    RecordsError,
 };
 
 impl RecordBatch<'_> {
@@ -16,8 +17,9 @@ impl RecordBatch<'_> {
     ///
     /// # Errors
     ///
-    /// The batch cannot be read, or the codec is not enabled or does not have this level; see
-    /// [`BatchBuilder::compression_level`].
+    /// The batch cannot be read, the codec is not enabled or does not have this level, see
+    /// [`BatchBuilder::compression_level`], or the result is larger than a batch can be. Of the old formats also offsets
+    /// and timestamps that no batch can have.
     pub fn recompress(
         &self,
         compression: Compression,
@@ -32,6 +34,9 @@ impl RecordBatch<'_> {
         let mut batch = vec![0; HEADER_SIZE];
         compress(compression, checked_level, records.as_bytes(), &mut batch)
             .map_err(|message| BuildError::Compress { compression, message })?;
+        if batch.len() > MAX_SIZE {
+            return Err(BuildError::TooLarge.into());
+        }
         let attributes = self.header().attributes.with_compression(compression);
         let header = BatchHeader { attributes, ..*self.header() };
         if let Some(start) = batch.first_chunk_mut() {
@@ -79,38 +84,49 @@ impl RecordBatch<'_> {
             return Err(self.old_format().into());
         }
         let records = self.records_with(options)?;
-        let mut kept = Vec::new();
+        // Read twice: what is kept shall not take more memory than a flag for each record.
+        let mut is_kept = Vec::new();
+        let mut timestamps = None;
         for record in &records {
             let record = record?;
-            if keep(&record) {
-                kept.push(record);
+            is_kept.push(keep(&record));
+            if is_kept.ends_with(&[true]) {
+                let timestamp = record.create_timestamp;
+                let (first, max) = timestamps.unwrap_or((timestamp, timestamp));
+                timestamps = Some((first, timestamp.max(max)));
             }
         }
-        if kept.len() == self.header().records_count as usize && !kept.is_empty() {
+        if !is_kept.is_empty() && is_kept.iter().all(|is_kept| *is_kept) {
             return Ok(self.to_bytes());
         }
-        let mut builder = BatchBuilder::from_header(&self.header_of(&kept));
-        for record in &kept {
-            builder.append_record(record)?;
+        let mut builder = BatchBuilder::from_header(&self.header_with(timestamps));
+        for (record, _) in records.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept) {
+            builder.append_record(&record?)?;
         }
         Ok(builder.finish()?)
     }
 
-    fn header_of(&self, kept: &[Record<'_>]) -> BatchHeader {
-        let header = *self.header();
-        let Some(first) = kept.first() else {
-            let attributes = header.attributes.with_compression(Compression::None);
-            let attributes = super::Attributes(attributes.0 & !super::Attributes::DELETE_HORIZON);
-            return BatchHeader { attributes, base_timestamp: -1, ..header };
-        };
-        let max = kept.iter().map(|record| record.timestamp).max().unwrap_or(header.max_timestamp);
-        let base_timestamp = header.delete_horizon().unwrap_or(first.create_timestamp);
-        BatchHeader { base_timestamp, max_timestamp: header.append_timestamp().unwrap_or(max), ..header }
+    /// The header with the first and the largest timestamp of the records that are kept, if any are.
+    fn header_with(&self, timestamps: Option<(i64, i64)>) -> BatchHeader {
+        let mut header = *self.header();
+        match timestamps {
+            Some((first, max)) => {
+                header.base_timestamp = header.delete_horizon().unwrap_or(first);
+                header.max_timestamp = header.append_timestamp().unwrap_or(max);
+            }
+            None => {
+                header.attributes = header.attributes.with_compression(Compression::None);
+                header.attributes.0 &= !Attributes::DELETE_HORIZON;
+                header.base_timestamp = -1;
+            }
+        }
+        header
     }
 }
 
 /// Why another batch cannot be made of one.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum RewriteError {
     /// It cannot be read.
     Read(RecordsError),
@@ -130,7 +146,14 @@ impl From<BuildError> for RewriteError {
     }
 }
 
-impl error::Error for RewriteError {}
+impl error::Error for RewriteError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Read(error) => error.source(),
+            Self::Build(error) => error.source(),
+        }
+    }
+}
 
 impl fmt::Display for RewriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

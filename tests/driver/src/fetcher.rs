@@ -160,7 +160,8 @@ impl Fetcher {
                     }
                 }
             }
-            *position = (*position).max(batch.header().next_offset());
+            let next = batch.header().next_offset().context("no offset behind a batch")?;
+            *position = (*position).max(next);
         }
         Ok(())
     }

@@ -240,12 +240,12 @@ impl Batch {
                     (self.header.base_offset, self.header.partition_leader_epoch) = (base_offset, 17);
                 }
                 1 => {
-                    batch.set_log_append_time(TIME + 99);
+                    batch.set_log_append_time(TIME + 99).map_err(|error| error.to_string())?;
                     self.header.attributes.0 |= 8;
                     self.header.max_timestamp = TIME + 99;
                 }
                 _ => {
-                    batch.set_producer(99, 3, 2);
+                    batch.set_producer(99, 3, 2).map_err(|error| error.to_string())?;
                     self.header.producer_id = 99;
                     self.header.producer_epoch = 3;
                     self.header.base_sequence = 2;

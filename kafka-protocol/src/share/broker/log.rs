@@ -14,13 +14,15 @@ pub enum AppendError {
     Records(RecordsError),
     /// Bytes behind the last whole record batch, or no record batch at all.
     Trailing,
+    /// A header whose last offset is below its base offset, or beyond 64 bits.
+    Offset,
 }
 
 impl error::Error for AppendError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Records(error) => Some(error),
-            Self::UnknownPartition | Self::Trailing => None,
+            Self::UnknownPartition | Self::Trailing | Self::Offset => None,
         }
     }
 }
@@ -31,6 +33,7 @@ impl fmt::Display for AppendError {
             Self::UnknownPartition => f.write_str("no such partition"),
             Self::Records(error) => error.fmt(f),
             Self::Trailing => f.write_str("not only whole record batches"),
+            Self::Offset => f.write_str("the offsets of a record batch are wrong"),
         }
     }
 }
@@ -69,7 +72,7 @@ impl Log {
             batch.set_base_offset(next);
             let header = batch.header();
             ranges.push(RecordBatchRange { base_offset: next, last_offset: header.last_offset() });
-            next = header.next_offset();
+            next = header.next_offset().ok_or(AppendError::Offset)?;
             // The length does not count itself and the base offset.
             sizes.push(header.length as usize + 12);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::AcquiredRecord;
 use crate::messages::share_fetch_response::AcquiredRecords;
 use crate::protocol::AcknowledgeType;
-use crate::records::{Batches, ReadOptions, RecordBatch, RecordsError, RecordsReason};
+use crate::records::{AcquiredRanges, Batches, ReadOptions, RecordBatch, RecordsError, RecordsReason};
 use crate::share::PartitionAcknowledgements;
 use crate::wire::Bytes;
 
@@ -27,7 +27,7 @@ pub(super) fn decode(
     lock_deadline: Option<Duration>,
     options: &ReadOptions,
 ) -> Decoded {
-    let ranges = Ranges::new(acquired);
+    let ranges = AcquiredRanges::new(acquired);
     let mut decoded = Decoded::default();
     let (mut batches, mut end, mut is_whole) = (Batches::new(field), i64::MIN, true);
     for batch in &mut batches {
@@ -59,13 +59,13 @@ pub(super) fn decode(
 /// lacks is released, as others may read it.
 fn read_batch(
     batch: &RecordBatch<'_>,
-    ranges: &Ranges,
+    ranges: &AcquiredRanges,
     lock_deadline: Option<Duration>,
     options: &ReadOptions,
     decoded: &mut Decoded,
 ) -> Result<(), RecordsError> {
     let (first, last) = (batch.header().base_offset, batch.header().last_offset());
-    if batch.header().is_control() || !ranges.touch(first, last) {
+    if batch.header().is_control() || ranges.within(first, last).next().is_none() {
         return Ok(());
     }
     let before = decoded.records.len();
@@ -95,9 +95,9 @@ fn read_batch(
 
 /// Acquired offsets up to `end` that have no record are gaps, as compaction and control records leave them. What lies
 /// behind it cannot be known, as the batches end early, and is released.
-fn acknowledge_the_rest(ranges: &Ranges, end: i64, decoded: &mut Decoded) {
+fn acknowledge_the_rest(ranges: &AcquiredRanges, end: i64, decoded: &mut Decoded) {
     let mut rest = PartitionAcknowledgements::default();
-    for &(first, last, _) in &ranges.0 {
+    for (first, last, _) in ranges.iter() {
         rest.set_range(first, last.min(end), AcknowledgeType::GAP);
         rest.set_range(first.max(end.saturating_add(1)), last, AcknowledgeType::RELEASE);
     }
@@ -117,44 +117,4 @@ fn acknowledge_the_rest(ranges: &Ranges, end: i64, decoded: &mut Decoded) {
         decoded.automatic.set_range(next, last, ty);
     }
     decoded.automatic.merge(known);
-}
-
-/// Acquired ranges with their delivery counts; ascending and disjoint, as they should come. Of ranges that overlap the
-/// first one counts.
-struct Ranges(Vec<(i64, i64, i16)>);
-
-impl Ranges {
-    fn new(acquired: &[AcquiredRecords]) -> Self {
-        let mut ranges: Vec<_> = acquired
-            .iter()
-            .map(|range| (range.first_offset, range.last_offset, range.delivery_count))
-            .collect();
-        ranges.sort_by_key(|range| range.0);
-        let mut next = 0; // no record has a lower offset
-        ranges.retain_mut(|(first, last, _)| {
-            *first = (*first).max(next);
-            let is_range = first <= last && *last < i64::MAX;
-            if is_range {
-                next = *last + 1;
-            }
-            is_range
-        });
-        Self(ranges)
-    }
-
-    fn delivery_count(&self, offset: i64) -> Option<i16> {
-        let at = self.0.partition_point(|range| range.1 < offset);
-        self.0.get(at).filter(|range| range.0 <= offset).map(|range| range.2)
-    }
-
-    fn touch(&self, first: i64, last: i64) -> bool {
-        self.within(first, last).next().is_some()
-    }
-
-    /// The parts of the ranges between two offsets.
-    fn within(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, i64, i16)> {
-        let at = self.0.partition_point(move |range| range.1 < first);
-        let ranges = self.0[at..].iter().take_while(move |range| range.0 <= last);
-        ranges.map(move |range| (range.0.max(first), range.1.min(last), range.2))
-    }
 }

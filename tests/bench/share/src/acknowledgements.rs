@@ -24,6 +24,7 @@ pub(crate) fn rows() -> Vec<Row> {
         compressing("compress 1 M acknowledgements, no two types in a row equal", MIXED),
         giving("give 1 M acknowledgements of one type one by one, and compress them", ONE_TYPE),
         giving("give 1 M acknowledgements one by one, types in runs of 20, and compress them", RUNS),
+        giving("give 1 M acknowledgements one by one, no two types equal, and compress them", MIXED),
     ]
 }
 
