@@ -3,15 +3,33 @@
 //!
 //! `tests/record-vectors/README.md` describes the format.
 
+#[cfg(test)]
+mod acquired;
+#[cfg(test)]
+mod batch_mut;
+#[cfg(test)]
+mod builder_api;
 mod bytes;
 mod case;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod make;
+#[cfg(test)]
+mod owned;
 mod produce;
+#[cfg(test)]
+mod produce_api;
 #[cfg(test)]
 mod properties;
 mod random;
 mod read;
 #[cfg(test)]
+mod read_errors;
+#[cfg(test)]
 mod recorded;
+#[cfg(test)]
+mod rewrite_api;
 mod shown;
 mod verify;
 mod write;

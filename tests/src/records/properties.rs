@@ -8,11 +8,11 @@ use kafka_protocol::wire::Bytes;
 use serde_json::Value as Json;
 
 use super::case::same;
+use super::make::reseal;
 use super::random::{batch, buffer};
 use super::read::see;
 use crate::properties::damage;
 use crate::random::Random;
-use crate::reports::crc_32c;
 
 const CASES: u64 = 400;
 const DAMAGES: u64 = 6;
@@ -29,12 +29,6 @@ fn what_is_built_is_read() {
         assert_eq!((seen.error, seen.trailing, seen.batches.len()), (None, 0, stated.len()), "{n}");
         for (stated, seen) in stated.iter().zip(&seen.batches) {
             same("batch", stated, seen).unwrap_or_else(|difference| panic!("{n}: {difference}"));
-        }
-        // Of a slice, owned records are copied.
-        for (shared, copied) in Batches::new(&bytes).zip(Batches::from_slice(&bytes)) {
-            let [shared, copied] = [shared, copied].map(|batch| batch.expect("a batch").records());
-            let [shared, copied] = [shared, copied].map(|records| records.expect("records").to_vec());
-            assert_eq!(shared, copied, "{n}");
         }
     }
 }
@@ -93,16 +87,6 @@ fn what_is_damaged_is_read_alike_and_within_limits() {
         }
     }
     assert!(refused > 1000 && read > 100, "{refused} refused, {read} read");
-}
-
-/// Length and checksum as if nothing had been damaged.
-fn reseal(bytes: &mut [u8]) {
-    if bytes.len() >= 61 && bytes[16] == 2 {
-        let length = (bytes.len() - 12) as i32;
-        bytes[8..12].copy_from_slice(&length.to_be_bytes());
-        let crc = crc_32c(&bytes[21..]);
-        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
-    }
 }
 
 fn check_memory(bytes: &Bytes, n: u64) {

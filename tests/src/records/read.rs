@@ -40,7 +40,9 @@ pub(super) fn see(bytes: &Bytes) -> Result<Seen, String> {
         }
         position += batch.bytes().len();
         seen.headers.push(shown::batch(batch.header(), batch.header().base_offset));
-        match content(&batch)? {
+        let content = content(&batch)?;
+        check_slice(&batch, bytes)?;
+        match content {
             Ok(batch) => seen.batches.push(batch),
             Err(error) => {
                 seen.error = Some(error);
@@ -53,6 +55,22 @@ pub(super) fn see(bytes: &Bytes) -> Result<Seen, String> {
         return Err(format!("{} bytes are left of {}", seen.trailing, bytes.len() - position));
     }
     Ok(seen)
+}
+
+/// Of a slice, where owned records have to be copied, all is as it is of a `Bytes`.
+fn check_slice(shared: &RecordBatch<'_>, bytes: &[u8]) -> Result<(), String> {
+    let mut batches = Batches::from_slice(bytes).skip_while(
+        |batch| matches!(batch, Ok(batch) if batch.position() < shared.position()),
+    );
+    let copied = batches.next().ok_or("no batch in the slice")?.map_err(|error| error.to_string())?;
+    if (copied.header(), copied.to_bytes()) != (shared.header(), shared.to_bytes()) {
+        return Err(format!("in a slice {:?} instead of {:?}", copied.header(), shared.header()));
+    }
+    match (shared.records(), copied.records()) {
+        (Err(one), Err(other)) if one == other => Ok(()),
+        (Ok(one), Ok(other)) if one.to_vec() == other.to_vec() && one.owned().eq(other.owned()) => Ok(()),
+        (one, other) => Err(format!("{one:?}, of a slice {other:?}")),
+    }
 }
 
 /// A batch with its records.
