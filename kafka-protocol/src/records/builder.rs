@@ -323,7 +323,10 @@ impl BatchBuilder {
             return Err(BuildError::OffsetDelta { offset, base_offset });
         }
         if offset_delta < next_delta && !self.fixed.all {
-            return Err(BuildError::OffsetOrder { offset, last_offset: base_offset.wrapping_add(next_delta - 1) });
+            return Err(BuildError::OffsetOrder {
+                offset,
+                last_offset: base_offset.wrapping_add(next_delta - 1),
+            });
         }
         Ok(())
     }
@@ -351,26 +354,8 @@ impl BatchBuilder {
     /// or the other way round; transactional without a producer id. The records stay then, so that the settings can
     /// be mended.
     pub fn finish(&mut self) -> Result<Bytes, BuildError> {
-        if self.is_absent()? {
-            return Ok(Bytes::new());
-        }
-        let batch = match self.codec()? {
-            // The records are where they have to be.
-            (Compression::None, _) => {
-                // The next batch will be about as large.
-                let mut batch = Vec::with_capacity(self.content.len());
-                self.content.take_into(&mut batch);
-                self.complete(&mut batch);
-                batch
-            }
-            (compression, level) => {
-                let mut batch = vec![0; HEADER_SIZE];
-                self.compress_into(compression, level, &mut batch)?;
-                self.complete(&mut batch);
-                batch
-            }
-        };
-        self.restart();
+        let mut batch = Vec::new();
+        self.finish_into(&mut batch)?;
         Ok(batch.into())
     }
 
@@ -385,8 +370,6 @@ impl BatchBuilder {
             return Ok(0);
         }
         match self.codec()? {
-            // The records are where they have to be, but in the other buffer.
-            (Compression::None, _) if start == 0 => self.content.take_into(out),
             (Compression::None, _) => out.extend_from_slice(self.content.as_slice()),
             (compression, level) => {
                 out.resize(start + HEADER_SIZE, 0);

@@ -1,27 +1,30 @@
-use std::mem;
-
 use super::batch::HEADER_SIZE;
+use super::varint::{self, MOST, put, zigzag};
 
 /// The records of a batch while it grows, behind room for the header.
 ///
-/// Records are written into bytes that are there already: that takes one look at the room for a whole record, where
-/// appending its parts takes one for each.
+/// Records are written into bytes that are there already, with one look at whether there is room for a whole record.
+/// To append part by part takes a look for each.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// What is written, then bytes to write to.
+    /// What is written, and behind it bytes of no meaning.
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// The room for numbers that follow each other: two of five bytes and one of ten are the most.
-const WINDOW: usize = 32;
+/// More bytes than the parts of a record of fixed number take (length, attributes, deltas, lengths of key and value,
+/// number of headers), and the [`window`] of the last one.
+const OVERHEAD: usize = 5 + 1 + 10 + 5 + 5 + 5 + 5 + WINDOW;
+
+/// Bytes in which numbers and short strings are written without looking at the room again.
+const WINDOW: usize = 2 * MOST;
 
 impl Content {
     pub(super) fn new() -> Self {
         Self { bytes: vec![0; HEADER_SIZE], len: HEADER_SIZE }
     }
 
-    /// Header and records.
+    /// Header and records; the header is yet to be written.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -31,22 +34,12 @@ impl Content {
         self.len
     }
 
-    /// Starts again, in the same memory.
+    /// Drops the records, but keeps the memory.
     pub(super) fn clear(&mut self) {
-        if self.bytes.len() < HEADER_SIZE {
-            self.bytes.resize(HEADER_SIZE, 0);
-        }
         self.len = HEADER_SIZE;
     }
 
-    /// Exchanges header and records for the memory of an empty buffer, and starts again.
-    pub(super) fn take_into(&mut self, out: &mut Vec<u8>) {
-        self.bytes.truncate(self.len);
-        mem::swap(out, &mut self.bytes);
-        self.bytes.clear();
-        self.clear();
-    }
-
+    /// Appends a record, if a batch can have as many bytes.
     #[inline]
     pub(super) fn append<'h>(
         &mut self,
@@ -57,36 +50,34 @@ impl Content {
         value: Option<&[u8]>,
         headers: impl ExactSizeIterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
     ) -> Option<()> {
-        let most = |bytes: Option<&[u8]>| 5 + bytes.map_or(0, <[u8]>::len);
-        let headers_size: usize = headers.clone().map(|(key, value)| most(Some(key.as_bytes())) + most(value)).sum();
-        let content = key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len) + headers_size;
-        let end = self.len + content + 2 * WINDOW;
+        let size = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+        let headers_size: usize = headers.clone().map(|(key, value)| 5 + key.len() + 5 + size(value)).sum();
+        let size = size(key) + size(value) + headers_size;
+        let end = self.len + size + OVERHEAD;
         if end > self.bytes.len() {
             self.grow(end)?;
         }
 
         let room = &mut self.bytes[self.len..];
-        let start = if content < 58 { 1 } else { 2 };
-        let head = window(room, 0);
-        head[start] = attributes as u8;
-        let mut at = put(head, start + 1, zigzag(timestamp_delta));
-        at = put(head, at, zigzag(offset_delta));
-        at = put(head, at, key.map_or(1, |key| 2 * key.len() as u64));
-        at = put_bytes(room, at, key.unwrap_or_default());
-        at += put(window(room, at), 0, value.map_or(1, |value| 2 * value.len() as u64));
-        at = put_bytes(room, at, value.unwrap_or_default());
+        // The length comes last, into the bytes that it most likely needs: six is what the numbers take at least.
+        let start = varint::len(2 * (size as u64 + 6));
+        let head = window(room, start);
+        head[0] = attributes as u8;
+        let mut at = put(head, 1, zigzag(timestamp_delta));
+        at = start + put(head, at, zigzag(offset_delta));
+        at = put_bytes(room, at, key);
+        at = put_bytes(room, at, value);
         at += put(window(room, at), 0, 2 * headers.len() as u64);
         for (key, value) in headers {
-            at += put(window(room, at), 0, 2 * key.len() as u64);
-            at = put_bytes(room, at, key.as_bytes());
-            at += put(window(room, at), 0, value.map_or(1, |value| 2 * value.len() as u64));
-            at = put_bytes(room, at, value.unwrap_or_default());
+            at = put_bytes(room, at, Some(key.as_bytes()));
+            at = put_bytes(room, at, value);
         }
         let length = 2 * (at - start) as u64;
         match (start, length) {
-            (1, ..0x80) => room[0] = length as u8,
-            (2, 0x80..0x4000) => window(room, 0)[..2].copy_from_slice(&[length as u8 | 0x80, (length >> 7) as u8]),
-            _ => at = shift(room, start, at),
+            (1, ..0x80) | (2, 0x80..0x4000) => {
+                put(window(room, 0), 0, length);
+            }
+            _ => at = put_length(room, start, at),
         }
         self.len += at;
         Some(())
@@ -95,64 +86,53 @@ impl Content {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, end: usize) -> Option<()> {
-        // In steps that stay in the cache until they are written to.
-        const STEP: usize = 512;
         if end > i32::MAX as usize {
             return None;
         }
-        self.bytes.resize(end + STEP, 0);
+        self.bytes.resize(end.max(2 * self.bytes.len()), 0);
         Some(())
     }
 }
 
-#[inline(always)]
-fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
-
-#[inline(always)]
-fn window(room: &mut [u8], at: usize) -> &mut [u8; WINDOW] {
-    room[at..].first_chunk_mut().unwrap()
-}
-
-#[inline(always)]
-fn put(out: &mut [u8; WINDOW], at: usize, value: u64) -> usize {
-    if value < 0x80 {
-        out[at % WINDOW] = value as u8;
-        at + 1
-    } else if value < 0x4000 {
-        out[at % WINDOW] = value as u8 | 0x80;
-        out[(at + 1) % WINDOW] = (value >> 7) as u8;
-        at + 2
-    } else {
-        put_long(out, at, value)
-    }
-}
-
-#[inline(always)]
-fn put_bytes(room: &mut [u8], at: usize, bytes: &[u8]) -> usize {
-    room[at..][..bytes.len()].copy_from_slice(bytes);
-    at + bytes.len()
-}
-
+/// Puts the length in front of a record, which moves if it does not have as many bytes as expected. Returns the end of
+/// the record.
 #[cold]
 #[inline(never)]
-fn shift(bytes: &mut [u8], start: usize, end: usize) -> usize {
+fn put_length(room: &mut [u8], start: usize, end: usize) -> usize {
     let length = 2 * (end - start) as u64;
-    let size = (70 - (length | 1).leading_zeros() as usize) / 7;
-    bytes.copy_within(start..end, size);
-    put(window(bytes, 0), 0, length);
+    let size = varint::len(length);
+    room.copy_within(start..end, size);
+    put(window(room, 0), 0, length);
     size + end - start
 }
 
-#[cold]
-#[inline(never)]
-fn put_long(bytes: &mut [u8; WINDOW], mut at: usize, mut value: u64) -> usize {
-    while value >= 0x80 {
-        bytes[at % WINDOW] = value as u8 | 0x80;
-        value >>= 7;
-        at += 1;
+/// Puts bytes with their length in front, -1 for null. Returns their end.
+#[inline(always)]
+fn put_bytes(room: &mut [u8], at: usize, bytes: Option<&[u8]>) -> usize {
+    let Some(bytes) = bytes else {
+        room[at] = 1;
+        return at + 1;
+    };
+    let out = window(room, at);
+    let size = 2 * bytes.len() as u64;
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        // Keys are mostly short: two parts that overlap.
+        (Some(first), Some(last)) if bytes.len() <= 16 => {
+            out[0] = size as u8;
+            out[1..9].copy_from_slice(first);
+            out[bytes.len() - 7..][..8].copy_from_slice(last);
+            at + 1 + bytes.len()
+        }
+        _ => {
+            let at = at + put(out, 0, size);
+            room[at..][..bytes.len()].copy_from_slice(bytes);
+            at + bytes.len()
+        }
     }
-    bytes[at % WINDOW] = value as u8;
-    at + 1
+}
+
+/// The next bytes, so many that the room is looked at only once for all that is put there.
+#[inline(always)]
+fn window(room: &mut [u8], at: usize) -> &mut [u8; WINDOW] {
+    room[at..].first_chunk_mut().expect("the room is enough for the largest record")
 }
