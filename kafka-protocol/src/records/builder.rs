@@ -211,7 +211,8 @@ impl BatchBuilder {
     /// An offset that does not grow, or is more than 2^31 - 1 above the base offset; a timestamp below -1; more bytes
     /// than a batch can have. Except the last, none of these with [`from_header`](Self::from_header), as long as
     /// offsets fit into the batch. The builder is as before then.
-    #[inline]
+    // Always: see `Content::append`.
+    #[inline(always)]
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<(), BuildError> {
         let headers = record.headers.iter().map(|header| (header.key, header.value));
         self.append_parts(record.offset, record.timestamp, 0, record.key, record.value, headers)
@@ -267,7 +268,8 @@ impl BatchBuilder {
         5 + 1 + 10 + 5 + 5 + bytes(record.key) + bytes(record.value) + headers.sum::<usize>()
     }
 
-    #[inline]
+    // Always: see `Content::append`.
+    #[inline(always)]
     fn append_parts<'h>(
         &mut self,
         offset: Option<i64>,
@@ -370,6 +372,8 @@ impl BatchBuilder {
             return Ok(0);
         }
         match self.codec()? {
+            // The records are where they have to be, but in the other buffer.
+            (Compression::None, _) if start == 0 => self.content.swap(out),
             (Compression::None, _) => out.extend_from_slice(self.content.as_slice()),
             (compression, level) => {
                 out.resize(start + HEADER_SIZE, 0);

@@ -1,3 +1,5 @@
+use std::mem;
+
 use super::batch::HEADER_SIZE;
 use super::varint::{self, MOST, put, zigzag};
 
@@ -34,13 +36,24 @@ impl Content {
         self.len
     }
 
+    /// Exchanges header and records for the memory of an empty buffer.
+    pub(super) fn swap(&mut self, out: &mut Vec<u8>) {
+        // The next batch will be about as large.
+        out.reserve(self.bytes.len());
+        out.resize(HEADER_SIZE, 0);
+        mem::swap(out, &mut self.bytes);
+        out.truncate(self.len);
+        self.clear();
+    }
+
     /// Drops the records, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.len = HEADER_SIZE;
     }
 
     /// Appends a record, if a batch can have as many bytes.
-    #[inline]
+    // Always: a call with so many arguments takes about a quarter of the time of a record of 100 bytes.
+    #[inline(always)]
     pub(super) fn append<'h>(
         &mut self,
         attributes: i8,
@@ -89,19 +102,22 @@ impl Content {
         if end > i32::MAX as usize {
             return None;
         }
-        self.bytes.resize(end.max(2 * self.bytes.len()), 0);
+        // In steps that stay in the cache until they are written to.
+        self.bytes.resize(end + 1024, 0);
         Some(())
     }
 }
 
-/// Puts the length in front of a record, which moves if it does not have as many bytes as expected. Returns the end of
-/// the record.
+/// Puts a length of any size in front of a record, which moves if its length does not take as many bytes as expected.
+/// Returns the end of the record.
 #[cold]
 #[inline(never)]
 fn put_length(room: &mut [u8], start: usize, end: usize) -> usize {
     let length = 2 * (end - start) as u64;
     let size = varint::len(length);
-    room.copy_within(start..end, size);
+    if size != start {
+        room.copy_within(start..end, size);
+    }
     put(window(room, 0), 0, length);
     size + end - start
 }

@@ -100,7 +100,7 @@ fn put_long(out: &mut [u8; 2 * MOST], mut at: usize, mut zigzag: u64) -> usize {
 pub(super) fn len(zigzag: u64) -> usize {
     match zigzag {
         ..0x80 => 1,
-        ..0x4000 => 2,
+        0x80..0x4000 => 2,
         // Seven bits per byte.
         _ => (70 - zigzag.leading_zeros() as usize) / 7,
     }
