@@ -9,6 +9,8 @@ mod acquired;
 mod batch_mut;
 #[cfg(test)]
 mod builder_api;
+#[cfg(test)]
+mod builder_settings;
 mod bytes;
 mod case;
 #[cfg(test)]

@@ -10,13 +10,15 @@ use kafka_protocol::records::{
 };
 use kafka_protocol::wire::Bytes;
 
-use super::make::{batch_of, message, wrapper};
+use super::make::{batch_of, message, only, wrapper};
 use crate::random::Random;
 
 const OPTIONS: ReadOptions = ReadOptions { check_crc: true, max_size: 1 << 20, max_ratio: 1000 };
 
 /// First and last offset, delivery count.
 type Acquired = (i64, i64, i16);
+/// Offset, delivery count.
+type Delivered = (i64, i16);
 type Gaps = Vec<RangeInclusive<i64>>;
 
 pub(super) fn partition(records: impl Into<Bytes>, acquired: &[Acquired]) -> PartitionData {
@@ -29,7 +31,7 @@ pub(super) fn partition(records: impl Into<Bytes>, acquired: &[Acquired]) -> Par
 }
 
 /// The offsets handed over with their delivery counts, and the gaps.
-fn read(partition: &PartitionData) -> (Vec<(i64, i16)>, Result<Gaps, RecordsError>) {
+fn read(partition: &PartitionData) -> (Vec<Delivered>, Result<Gaps, RecordsError>) {
     let mut seen = Vec::new();
     let gaps = partition.read_acquired(&OPTIONS, |record, count| seen.push((record.offset, count)));
     (seen, gaps)
@@ -47,7 +49,7 @@ fn log(batches: &[&[i64]]) -> Vec<u8> {
 #[test]
 fn acquired_records_are_handed_over_with_their_count() {
     let log = log(&[&[0, 1, 2], &[3, 4, 5], &[6, 7]]);
-    let cases: [(&[Acquired], &[(i64, i16)]); 5] = [
+    let cases: [(&[Acquired], &[Delivered]); 5] = [
         (&[], &[]),
         (&[(0, 7, 1)], &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1), (7, 1)]),
         (&[(1, 1, 1), (4, 6, 3)], &[(1, 1), (4, 3), (5, 3), (6, 3)]),
@@ -86,9 +88,9 @@ fn offsets_without_a_record_are_gaps() {
     assert_eq!(read(&partition(vec![], &[(0, 9, 1)])), (vec![], Ok(vec![])));
     // A batch whose last records were compacted away reaches up to its last offset.
     let batch = batch_of(BatchBuilder::new(), &[0, 1, 2, 3]);
-    let kept = super::make::only(&batch).retain(&OPTIONS, |record| record.offset == 1).unwrap();
+    let kept = only(&batch).retain(&OPTIONS, |record| record.offset == 1).unwrap();
     assert_eq!(read(&partition(kept.clone(), &[(0, 9, 1)])), (vec![(1, 1)], Ok(vec![0..=0, 2..=9])));
-    let emptied = super::make::only(&batch).retain(&OPTIONS, |_| false).unwrap();
+    let emptied = only(&batch).retain(&OPTIONS, |_| false).unwrap();
     assert_eq!(read(&partition(emptied.clone(), &[(0, 9, 1)])), (vec![], Ok(vec![0..=9])));
     // With a cut batch behind them, nobody knows of what is behind their last offset.
     for (batch, gaps) in [(kept, vec![0..=0, 2..=3]), (emptied, vec![0..=3])] {

@@ -7,11 +7,12 @@ use kafka_protocol::records::{
 
 use super::make::{LENGTH, RECORDS, batch, batch_of, message};
 
-/// A setter.
+/// A setter, and the header that it leads to.
 type Set = fn(&mut BatchMut<'_>) -> Result<(), RecordsError>;
+type Change = fn(&mut BatchHeader);
 
-/// Those of fields that the checksum covers, and the header that they lead to.
-const COVERED: [(Set, fn(&mut BatchHeader)); 3] = [
+/// The setters of fields that the checksum covers.
+const COVERED: [(Set, Change); 3] = [
     (
         |batch| batch.set_log_append_time(500),
         |header| {
@@ -148,7 +149,6 @@ fn damage_is_not_sealed() {
     assert_eq!((error.batch(), error.position()), (2, position));
 
     // The fields that are not covered can be set all the same, and do not hide the damage.
-    let mut log = log;
     for batch in &mut batches(&mut log) {
         batch.set_base_offset(77);
         batch.set_partition_leader_epoch(3);

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use allocation_counter::measure;
 use kafka_protocol::messages::share_fetch_response::PartitionData;
 use kafka_protocol::records::{
-    BatchBuilder, BatchHeader, BatchMut, Batches, Compression, NewRecord, ReadOptions, RecordBatch,
-    validate_for_produce,
+    Attributes, BatchBuilder, BatchHeader, BatchMut, Batches, Compression, NewRecord, ReadOptions, Record,
+    RecordBatch, validate_for_produce,
 };
 use kafka_protocol::wire::Bytes;
 
 use super::acquired::partition;
-use super::make::{RECORDS, batch, batch_of, batch_of_bytes, header, message, offsets, only, value, wrapper};
+use super::make::{
+    RECORDS, batch, batch_of, batch_of_bytes, header, message, offsets, only, patched, value, wrapper,
+};
 
 const OPTIONS: ReadOptions = ReadOptions { check_crc: true, max_size: 1 << 20, max_ratio: 1000 };
 
@@ -67,14 +69,15 @@ fn retaining_takes_a_byte_per_record_and_the_content() {
     }
 }
 
-/// Ranges of a member in orders that make a search through all of them long, and over each other.
-fn ranges(n: i64) -> [Vec<(i64, i64, i16)>; 3] {
+/// Ranges of a member over each other, or many, the last one first.
+fn ranges(n: i64) -> [Vec<(i64, i64, i16)>; 4] {
     let nested = |at: i64| (at, 2 * n - at, 1);
     let zigzag = |at: i64| if at % 2 == 0 { nested(at / 2) } else { nested(n - 1 - at / 2) };
     [
         (0..n).map(nested).collect(),
         (0..n).rev().map(|at| (at, 2 * n, 1)).collect(),
         (0..n).map(zigzag).collect(),
+        (0..n).rev().map(|at| (2 * at, 2 * at + 1, 1)).collect(),
     ]
 }
 
@@ -162,7 +165,7 @@ fn check_rewritten(batch: &RecordBatch<'_>) {
     }
     for one_in in [1, 2, usize::MAX] {
         let mut n = 0;
-        let keep = |_: &kafka_protocol::records::Record<'_>| {
+        let keep = |_: &Record<'_>| {
             n += 1;
             n % one_in == 0
         };
@@ -197,7 +200,7 @@ fn extreme(header: &BatchHeader, compression: Compression) -> Bytes {
     let records = [[12, 0, 0, 0, 1, 1, 0], [12, 0, 2, 2, 1, 1, 0], [12, 0, 1, 1, 1, 1, 0]].concat();
     let start = BatchBuilder::from_header(&header).finish().unwrap();
     let bytes = [&start[..57], &3_i32.to_be_bytes()[..], &records].concat();
-    let plain = super::make::patched(&bytes, 22, &[(header.attributes.0 & !7) as u8]);
+    let plain = patched(&bytes, 22, &[(header.attributes.0 & !7) as u8]);
     only(&plain).recompress(compression, None, &OPTIONS).unwrap()
 }
 
@@ -210,7 +213,7 @@ fn batches_at_the_ends_of_all_numbers_do_not_panic() {
                 let header = BatchHeader {
                     base_offset,
                     last_offset_delta,
-                    attributes: kafka_protocol::records::Attributes(flags),
+                    attributes: Attributes(flags),
                     base_timestamp: base_offset,
                     max_timestamp: !base_offset,
                     producer_id: base_offset,
@@ -276,7 +279,7 @@ fn check_offsets(bytes: &Bytes, magic: u8, outer: i64, inner: [i64; 2]) {
     match (only(bytes).records(), stated) {
         (Ok(_), [Some(first), Some(last)]) if is_told => assert_eq!(offsets(bytes), [first, last]),
         (Err(_), [first, last]) => {
-            assert!(!is_told || first.is_none() || last.is_none(), "{outer} {inner:?}")
+            assert!(!is_told || first.is_none() || last.is_none(), "{outer} {inner:?}");
         }
         (Ok(_), stated) => panic!("{outer} {inner:?}: {stated:?}"),
     }

@@ -5,8 +5,8 @@ use std::error::Error as _;
 use kafka_protocol::embedded::ControlRecord;
 use kafka_protocol::messages::LeaderChangeMessage;
 use kafka_protocol::records::{
-    BatchBuilder, BatchHeader, BuildError, Compression, NewRecord, ReadOptions, RecordsReason, RewriteError,
-    TimestampType,
+    Attributes, BatchBuilder, BatchHeader, BuildError, Compression, NewRecord, ReadOptions, RecordBatch,
+    RecordsReason, RewriteError, TimestampType,
 };
 use kafka_protocol::wire::Bytes;
 
@@ -43,8 +43,7 @@ fn every_codec_becomes_every_other() {
             let other = recompressed(&original, to).unwrap();
             let of = |batch: &Bytes| BatchHeader { length: 0, crc: 0, ..header(batch) };
             let attributes = (of(&original).attributes.0 & !7) | i16::from(to.id());
-            let stated =
-                BatchHeader { attributes: kafka_protocol::records::Attributes(attributes), ..of(&original) };
+            let stated = BatchHeader { attributes: Attributes(attributes), ..of(&original) };
             assert_eq!(of(&other), stated, "{from} to {to}");
             let (one, two) = (only(&original).records().unwrap(), only(&other).records().unwrap());
             assert_eq!(one.as_bytes(), two.as_bytes(), "{from} to {to}");
@@ -133,8 +132,7 @@ fn damaged_records_stay_so() {
     let other = recompressed(&garbage, Compression::Snappy).unwrap();
     let (one, two) = (only(&garbage), only(&other));
     assert_eq!(two.records().unwrap().as_bytes(), b"no records at all");
-    let said =
-        |batch: &kafka_protocol::records::RecordBatch<'_>| batch.records().unwrap().to_vec().unwrap_err();
+    let said = |batch: &RecordBatch<'_>| batch.records().unwrap().to_vec().unwrap_err();
     assert_eq!(said(&one), said(&two));
 }
 

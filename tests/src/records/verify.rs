@@ -40,6 +40,8 @@ pub fn verify(count: u64, seed: u64) -> Result<Outcome> {
     }
     let said = ask(written.iter().map(|(.., bytes)| bytes))?;
     ensure!(said.len() == written.len(), "Kafka read {} of {} buffers", said.len(), written.len());
+    let is_judged = said.iter().any(|said| said["produce"] == "accepted");
+    ensure!(is_judged || said.len() < 100, "Kafka's broker has accepted no batch");
     for ((name, stated, bytes), said) in written.iter().zip(&said) {
         outcome.case(name, || {
             let same = compare(stated, said).and_then(|()| compare_verdict(said, bytes));
