@@ -21,7 +21,8 @@ const KAFKA: &str = "4.4.0";
 const TOOLS: [(&str, &str); 4] =
     [("java", "-version"), ("javac", "-version"), ("mvn", "-version"), ("unzip", "-v")];
 
-/// Writes random buffers of batches, has Kafka's reader read them, and compares what it saw with what was written.
+/// Writes random buffers of batches, has Kafka's reader read them, and compares what it saw with what was written; and
+/// what Kafka's broker says of a batch that is produced with what ours says.
 ///
 /// # Errors
 ///
