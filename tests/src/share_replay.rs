@@ -149,7 +149,7 @@ impl Replay {
             partitions: HashMap::new(),
             groups: BTreeSet::new(),
             configs: HashMap::new(),
-            sessions: ShareSessionCache::new(2000),
+            sessions: ShareSessionCache::new(2000).imitate_defects(true),
             shares: BTreeMap::new(),
             in_flight: HashMap::new(),
             persisted: HashMap::new(),
@@ -208,7 +208,14 @@ impl Replay {
                 // The broker has read what is refused here, and has found that there is no session.
                 _ => assert_eq!(response.error_code, ErrorCode::SHARE_SESSION_NOT_FOUND, "{context}"),
             },
-            Body::Undecodable => {
+            Body::Undecodable(why) => {
+                println!(
+                    "UNDEC {} {} {:?} {why} answered {}",
+                    self.name,
+                    frame.line,
+                    frame.version,
+                    self.answered.contains(&id)
+                );
                 self.counts.undecodable += 1;
                 if !self.answered.contains(&id) {
                     self.disconnect(frame.connection);

@@ -47,7 +47,7 @@ impl SharePartition {
         self.check_renewals(batches.clone())?;
         let sender = Sender {
             member: self.members.get(member_id),
-            deadline: now + self.config.lock_duration,
+            deadline: now.saturating_add(self.config.lock_duration),
             delivery_count_limit: self.config.delivery_count_limit,
         };
         let mut hint = 0;
@@ -181,7 +181,7 @@ impl SharePartition {
                 break;
             }
             let before = *record;
-            if sender.apply(record, batch.acknowledge_type((offset - batch.first_offset) as usize)) {
+            if sender.apply(record, batch.acknowledge_type(offset.abs_diff(batch.first_offset) as usize)) {
                 self.undo.push(Undo { batch: index, record: (offset - first) as usize, before, records: 1 });
                 self.acquired -= 1;
                 if record.is_available() {

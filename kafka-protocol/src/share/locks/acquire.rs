@@ -5,7 +5,7 @@ use crate::share::ShareAcquireMode;
 
 use super::batch::InFlightBatch;
 use super::timers::Lock;
-use super::{Record, Records, SharePartition};
+use super::{LAST_OFFSET, Record, Records, SharePartition};
 
 /// A record batch in the log, by its offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl SharePartition {
         let mut acquisition = Acquisition {
             fetch,
             member: self.members.number(member_id),
-            deadline: now + self.config.lock_duration,
+            deadline: now.saturating_add(self.config.lock_duration),
             first: base.max(self.start_offset),
             last,
             left,
@@ -124,13 +124,13 @@ impl SharePartition {
     /// How many records may be acquired, and up to which offset.
     fn room(&self, fetch: &Acquire<'_>) -> Option<(i64, i64)> {
         let wanted = i64::from(fetch.max_records);
-        let (last, end) = (fetch.record_batches.last()?.last_offset, self.end_offset());
-        let free = self.config.max_record_locks - self.in_flight_records();
+        let (last, end) = (fetch.record_batches.last()?.last_offset.min(LAST_OFFSET), self.end_offset());
+        let free = self.config.max_record_locks.saturating_sub(self.in_flight_records());
         let (left, last) = if wanted.min(free) > 0 {
             (wanted.min(free), last)
         } else {
             // What is in flight may be acquired again, nothing else.
-            (wanted.min(end - fetch.fetch_offset), last.min(end - 1))
+            (wanted.min(end.saturating_sub(fetch.fetch_offset)), last.min(end - 1))
         };
         (left > 0 && last >= self.start_offset).then_some((left, last))
     }
@@ -200,7 +200,7 @@ impl SharePartition {
         let (from, records) = batch.each(acquisition.first, acquisition.last);
         for (offset, record) in (from..).zip(records).filter(|(_, record)| record.is_available()) {
             let deliveries = record.delivery_count;
-            if count >= most || count > 0 && deliveries + 1 >= alone {
+            if count >= most || count > 0 && deliveries.saturating_add(1) >= alone {
                 break;
             }
             if deliveries >= throttled_from && !throttled {
@@ -298,7 +298,7 @@ impl SharePartition {
         if end - first + 1 > batch_size {
             let skip = record_batches.partition_point(|batch| batch.base_offset <= first);
             for batch in record_batches[skip..].iter().take_while(|batch| batch.base_offset <= end) {
-                if batch.base_offset - from >= batch_size {
+                if batch.base_offset.saturating_sub(from) >= batch_size {
                     let last = batch.base_offset - 1;
                     self.put_new(
                         acquisition,

@@ -88,6 +88,9 @@ use batch::{InFlightBatch, Record, Records};
 use members::Members;
 use timers::Timers;
 
+/// The highest offset that a record can have: the offset behind it is one too.
+const LAST_OFFSET: i64 = i64::MAX - 1;
+
 /// What a share group is configured to, as far as locks are concerned. May change at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockConfig {
@@ -151,8 +154,9 @@ pub struct SharePartition {
 }
 
 impl SharePartition {
-    /// A share partition that starts at an offset, with nothing in flight.
+    /// A share partition that starts at an offset, with nothing in flight. An offset below 0 counts as 0.
     pub fn new(config: LockConfig, start_offset: i64) -> Self {
+        let start_offset = start_offset.max(0);
         Self {
             config,
             start_offset,
