@@ -15,6 +15,7 @@ mod case;
 mod hostile;
 #[cfg(test)]
 mod make;
+mod old;
 #[cfg(test)]
 mod owned;
 mod produce;

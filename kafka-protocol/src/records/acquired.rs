@@ -92,7 +92,9 @@ impl AcquiredRanges {
         let mut next = 0;
         ranges.retain_mut(|(first, last, _)| {
             *first = (*first).max(next);
-            let is_range = first <= last && *last < i64::MAX;
+            // Behind the largest offset there is none, so that no record has it.
+            *last = (*last).min(i64::MAX - 1);
+            let is_range = first <= last;
             if is_range {
                 next = *last + 1;
             }
@@ -113,10 +115,10 @@ impl AcquiredRanges {
         self.0.iter().copied()
     }
 
-    /// The parts of the ranges between two offsets, both included.
+    /// The parts of the ranges between two offsets, both included; none if the first one is the larger one.
     pub fn within(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, i64, i16)> {
         let at = self.0.partition_point(move |range| range.1 < first);
-        let ranges = self.0[at..].iter().take_while(move |range| range.0 <= last);
+        let ranges = self.0[at..].iter().take_while(move |range| first <= last && range.0 <= last);
         ranges.map(move |range| (range.0.max(first), range.1.min(last), range.2))
     }
 }

@@ -1,10 +1,10 @@
-use std::{error, fmt, mem};
+use std::{error, fmt};
 
 use bytes::Bytes;
 
 use super::batch::{HEADER_SIZE, MAX_SIZE, seal, sequence_after};
 use super::compression::compress;
-use super::varint::{len_i32, len_i64, put_i32, put_i64};
+use super::content::Content;
 use super::{Attributes, BatchHeader, Compression, Header, Record};
 use crate::embedded::ControlRecord;
 use crate::protocol::EncodeError;
@@ -34,18 +34,13 @@ use crate::protocol::EncodeError;
 /// ```
 #[derive(Clone, Debug)]
 pub struct BatchBuilder {
-    /// What the header will say; count and last offset grow with the records.
-    header: BatchHeader,
-    /// The header as it was set: what the next batch starts from.
+    /// The header as it was set.
     settings: BatchHeader,
     fixed: Fixed,
-    /// The offset delta of the record appended last, -1 before the first one.
-    last_delta: i32,
-    /// Whether a delete horizon was set when there were records already.
-    is_late: bool,
+    progress: Progress,
     level: Option<i32>,
     /// Room for the header, then the records.
-    content: Vec<u8>,
+    content: Content,
 }
 
 /// What is not found out from the records.
@@ -54,18 +49,26 @@ struct Fixed {
     base_offset: bool,
     base_timestamp: bool,
     max_timestamp: bool,
-    last_offset: bool,
-    /// A batch without records is written too.
-    empty: bool,
+    /// The last offset too, whatever the records are. A batch without records is written then.
+    all: bool,
 }
 
-/// Where a record goes: what it leads to in the header.
-struct Place {
+/// What the records so far lead to.
+#[derive(Clone, Debug)]
+struct Progress {
     base_offset: i64,
     base_timestamp: i64,
     max_timestamp: i64,
-    offset_delta: i32,
-    last_offset_delta: i32,
+    /// The offset delta of the next record, unless it has an offset.
+    next_delta: i64,
+    count: i32,
+}
+
+impl Progress {
+    fn starting_with(settings: &BatchHeader) -> Self {
+        let BatchHeader { base_offset, base_timestamp, max_timestamp, .. } = *settings;
+        Self { base_offset, base_timestamp, max_timestamp, next_delta: 0, count: 0 }
+    }
 }
 
 /// A record to be written.
@@ -120,32 +123,19 @@ impl BatchBuilder {
     /// Offsets, timestamps and all else are taken as they are; length, checksum and count are computed. The batch is
     /// written even if it has no records.
     pub fn from_header(header: &BatchHeader) -> Self {
-        let fixed = Fixed {
-            base_offset: true,
-            base_timestamp: true,
-            max_timestamp: true,
-            last_offset: true,
-            empty: true,
-        };
-        Self { fixed, ..Self::starting_with(BatchHeader { magic: 2, records_count: 0, ..*header }) }
+        let fixed = Fixed { base_offset: true, base_timestamp: true, max_timestamp: true, all: true };
+        Self { fixed, ..Self::starting_with(BatchHeader { magic: 2, ..*header }) }
     }
 
     fn starting_with(settings: BatchHeader) -> Self {
-        let content = vec![0; HEADER_SIZE];
-        Self {
-            header: settings,
-            settings,
-            fixed: Fixed::default(),
-            last_delta: -1,
-            is_late: false,
-            level: None,
-            content,
-        }
+        let progress = Progress::starting_with(&settings);
+        Self { settings, fixed: Fixed::default(), progress, level: None, content: Content::new() }
     }
 
     /// Compresses the records.
-    pub fn compression(self, compression: Compression) -> Self {
-        self.set(|header| header.attributes = header.attributes.with_compression(compression))
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.settings.attributes = self.settings.attributes.with_compression(compression);
+        self
     }
 
     /// The level of compression: 1 to 9 for gzip (6 by default), -131072 to 22 for Zstandard (3 by default). The other
@@ -157,72 +147,68 @@ impl BatchBuilder {
 
     /// The offset of the first record. Producers leave it at 0. Records that have been appended move along.
     pub fn base_offset(mut self, base_offset: i64) -> Self {
+        self.settings.base_offset = base_offset;
+        self.progress.base_offset = base_offset;
         self.fixed.base_offset = true;
-        self.set(|header| header.base_offset = base_offset)
+        self
     }
 
     /// The epoch of the partition's leader, which writes it when it appends the batch (KIP-101).
-    pub fn partition_leader_epoch(self, epoch: i32) -> Self {
-        self.set(|header| header.partition_leader_epoch = epoch)
+    pub fn partition_leader_epoch(mut self, epoch: i32) -> Self {
+        self.settings.partition_leader_epoch = epoch;
+        self
     }
 
     /// The id and epoch of an idempotent producer, and the sequence of the first record (KIP-98). The next batch goes on
     /// with the sequence behind the last one.
-    pub fn producer(self, producer_id: i64, producer_epoch: i16, base_sequence: i32) -> Self {
-        self.set(|header| {
-            (header.producer_id, header.producer_epoch) = (producer_id, producer_epoch);
-            header.base_sequence = base_sequence;
-        })
+    pub fn producer(mut self, producer_id: i64, producer_epoch: i16, base_sequence: i32) -> Self {
+        self.settings.producer_id = producer_id;
+        self.settings.producer_epoch = producer_epoch;
+        self.settings.base_sequence = base_sequence;
+        self
     }
 
     /// Marks the records as part of a transaction; needs a [`producer`](Self::producer) (KIP-98).
     pub fn transactional(self) -> Self {
-        self.set(|header| header.attributes.0 |= Attributes::TRANSACTIONAL)
+        self.flagged(Attributes::TRANSACTIONAL)
     }
 
     /// Marks the records as control records.
     pub fn control(self) -> Self {
-        self.set(|header| header.attributes.0 |= Attributes::CONTROL)
+        self.flagged(Attributes::CONTROL)
     }
 
     /// Gives all records the time of the append, in milliseconds (KIP-32). Their own timestamps stay in the batch.
     pub fn log_append_time(mut self, timestamp: i64) -> Self {
+        self.settings.max_timestamp = timestamp;
         self.fixed.max_timestamp = true;
-        self.set(|header| {
-            header.max_timestamp = timestamp;
-            header.attributes.0 |= Attributes::LOG_APPEND_TIME;
-        })
+        self.flagged(Attributes::LOG_APPEND_TIME)
     }
 
     /// Sets the time in milliseconds from which on the cleaner may remove tombstones and markers (KIP-534). Before the
     /// first record, as their timestamps are counted from it; [`finish`](Self::finish) fails otherwise.
     pub fn delete_horizon(mut self, timestamp: i64) -> Self {
+        self.settings.base_timestamp = timestamp;
+        if self.is_empty() {
+            self.progress.base_timestamp = timestamp;
+        }
         self.fixed.base_timestamp = true;
-        self.is_late |= !self.is_empty();
-        self.set(|header| {
-            header.base_timestamp = timestamp;
-            header.attributes.0 |= Attributes::DELETE_HORIZON;
-        })
+        self.flagged(Attributes::DELETE_HORIZON)
     }
 
-    /// For the batch that has been begun, and for those that follow.
-    fn set(mut self, set: impl Fn(&mut BatchHeader)) -> Self {
-        set(&mut self.settings);
-        set(&mut self.header);
+    fn flagged(mut self, flag: i16) -> Self {
+        self.settings.attributes.0 |= flag;
         self
     }
 
     /// Begins the next batch.
     fn restart(&mut self) {
-        if !self.fixed.empty && self.header.base_sequence >= 0 {
-            let count = self.header.last_offset_delta.wrapping_add(1);
-            self.settings.base_sequence = sequence_after(self.header.base_sequence, count);
+        if !self.fixed.all && self.settings.base_sequence >= 0 {
+            let count = self.progress.next_delta as i32;
+            self.settings.base_sequence = sequence_after(self.settings.base_sequence, count);
         }
-        self.is_late = false;
-        self.last_delta = -1;
-        self.header = self.settings;
+        self.progress = Progress::starting_with(&self.settings);
         self.content.clear();
-        self.content.resize(HEADER_SIZE, 0);
     }
 
     /// Appends a record.
@@ -232,7 +218,8 @@ impl BatchBuilder {
     /// An offset that does not grow, or is more than 2^31 - 1 above the base offset; a timestamp below -1; more bytes
     /// than a batch can have. Except the last, none of these with [`from_header`](Self::from_header), as long as
     /// offsets fit into the batch. The builder is as before then.
-    #[inline]
+    // Always: see `Content::append`.
+    #[inline(always)]
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<(), BuildError> {
         let headers = record.headers.iter().map(|header| (header.key, header.value));
         self.append_parts(record.offset, record.timestamp, 0, record.key, record.value, headers)
@@ -256,7 +243,7 @@ impl BatchBuilder {
     ///
     /// As [`append`](Self::append), and those of encoding the record.
     pub fn append_control(&mut self, timestamp: i64, record: &ControlRecord) -> Result<(), BuildError> {
-        if !self.header.is_control() {
+        if !self.settings.is_control() {
             return Err(BuildError::NotControl);
         }
         let (key, value) = (record.encode_key()?, record.encode_value()?);
@@ -266,13 +253,13 @@ impl BatchBuilder {
     /// The records appended since the start of the batch.
     #[inline]
     pub fn len(&self) -> usize {
-        self.header.records_count as usize
+        self.progress.count as usize
     }
 
     /// Whether no record has been appended.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.header.records_count == 0
+        self.progress.count == 0
     }
 
     /// The bytes of the batch so far, before compression.
@@ -291,7 +278,8 @@ impl BatchBuilder {
         5 + 1 + 10 + 5 + 5 + bytes(record.key) + bytes(record.value) + headers.sum::<usize>()
     }
 
-    #[inline]
+    // Always: see `Content::append`.
+    #[inline(always)]
     fn append_parts<'h>(
         &mut self,
         offset: Option<i64>,
@@ -301,95 +289,72 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: impl ExactSizeIterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
     ) -> Result<(), BuildError> {
-        let place = self.place(offset, timestamp)?;
-        let Place { base_timestamp, offset_delta, .. } = place;
+        if self.progress.count == 0 {
+            self.start(offset, timestamp);
+        }
+        let Progress { base_offset, base_timestamp, next_delta, .. } = self.progress;
+        let offset_delta = match offset {
+            Some(offset) => offset.checked_sub(base_offset).unwrap_or(i64::MAX),
+            None => next_delta,
+        };
+        if timestamp < -1 || offset_delta < next_delta || offset_delta > i32::MAX.into() {
+            self.check(offset, offset_delta, timestamp)?;
+        }
         let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
-        if headers.len() > 0
-            || !put_small(&mut self.content, attributes, timestamp_delta, offset_delta, key, value)
-        {
-            self.put_record(attributes, timestamp_delta, offset_delta, key, value, headers)?;
-        }
-        self.header.base_offset = place.base_offset;
-        self.header.base_timestamp = base_timestamp;
-        self.header.max_timestamp = place.max_timestamp;
-        self.header.last_offset_delta = place.last_offset_delta;
-        self.last_delta = offset_delta;
-        self.header.records_count += 1;
+        self.content
+            .append(attributes, timestamp_delta, offset_delta, key, value, headers)
+            .ok_or(BuildError::TooLarge)?;
+        self.progress.max_timestamp = self.progress.max_timestamp.max(timestamp);
+        self.progress.next_delta = offset_delta + 1;
+        self.progress.count += 1;
         Ok(())
     }
 
-    fn put_record<'h>(
-        &mut self,
-        attributes: i8,
-        timestamp_delta: i64,
-        offset_delta: i32,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl ExactSizeIterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
-    ) -> Result<(), BuildError> {
-        let headers_size: usize =
-            headers.clone().map(|(key, value)| size(Some(key.as_bytes())) + size(value)).sum();
-        let length = 1
-            + len_i64(timestamp_delta)
-            + len_i32(offset_delta)
-            + size(key)
-            + size(value)
-            + len_i32(headers.len() as i32)
-            + headers_size;
-        if self.content.len() + length + 5 > i32::MAX as usize {
-            return Err(BuildError::TooLarge);
+    /// Lets the first record say where the batch starts.
+    #[cold]
+    fn start(&mut self, offset: Option<i64>, timestamp: i64) {
+        if !self.fixed.base_offset {
+            self.progress.base_offset = offset.unwrap_or(0);
         }
-
-        let out = &mut self.content;
-        out.reserve(length + 5);
-        put_i32(out, length as i32);
-        out.push(attributes as u8);
-        put_i64(out, timestamp_delta);
-        put_i32(out, offset_delta);
-        put_bytes(out, key);
-        put_bytes(out, value);
-        put_i32(out, headers.len() as i32);
-        for (key, value) in headers {
-            put_bytes(out, Some(key.as_bytes()));
-            put_bytes(out, value);
+        if !self.fixed.base_timestamp {
+            self.progress.base_timestamp = timestamp;
         }
-        Ok(())
     }
 
-    /// Where another record goes, and what that makes of the header.
-    #[inline]
-    fn place(&self, offset: Option<i64>, timestamp: i64) -> Result<Place, BuildError> {
-        let (header, fixed) = (&self.header, self.fixed);
-        let BatchHeader { mut base_offset, mut base_timestamp, mut last_offset_delta, .. } = *header;
-        if timestamp < -1 && !fixed.empty {
+    /// Whether a record may have an unusual offset or timestamp.
+    #[cold]
+    fn check(&self, offset: Option<i64>, offset_delta: i64, timestamp: i64) -> Result<(), BuildError> {
+        let Progress { base_offset, next_delta, .. } = self.progress;
+        if timestamp < -1 && !self.fixed.all {
             return Err(BuildError::Timestamp { timestamp });
         }
-        if header.records_count == 0 {
-            if !fixed.base_offset {
-                base_offset = offset.unwrap_or(0);
-            }
-            if !fixed.base_timestamp {
-                base_timestamp = timestamp;
-            }
-        }
-        let offset_delta = match offset {
-            Some(offset) => offset
-                .checked_sub(base_offset)
-                .and_then(|delta| i32::try_from(delta).ok())
-                .ok_or(BuildError::OffsetDelta { offset, base_offset })?,
-            None => self.last_delta.checked_add(1).ok_or(BuildError::TooLarge)?,
+        let Some(offset) = offset else {
+            return if i32::try_from(offset_delta).is_ok() { Ok(()) } else { Err(BuildError::TooLarge) };
         };
-        if !fixed.last_offset {
-            if offset_delta <= last_offset_delta {
-                let [offset, last_offset] =
-                    [offset_delta, last_offset_delta].map(|delta| base_offset.wrapping_add(delta.into()));
-                return Err(BuildError::OffsetOrder { offset, last_offset });
-            }
-            last_offset_delta = offset_delta;
+        if i32::try_from(offset_delta).is_err() {
+            return Err(BuildError::OffsetDelta { offset, base_offset });
         }
-        let max_timestamp = header.max_timestamp;
-        let max_timestamp = if fixed.max_timestamp { max_timestamp } else { max_timestamp.max(timestamp) };
-        Ok(Place { base_offset, base_timestamp, max_timestamp, offset_delta, last_offset_delta })
+        if offset_delta < next_delta && !self.fixed.all {
+            return Err(BuildError::OffsetOrder {
+                offset,
+                last_offset: base_offset.wrapping_add(next_delta - 1),
+            });
+        }
+        Ok(())
+    }
+
+    /// What the header says, except what is found out from its bytes.
+    fn header(&self) -> BatchHeader {
+        let (settings, fixed) = (self.settings, self.fixed);
+        let Progress { base_offset, base_timestamp, max_timestamp, next_delta, count } = self.progress;
+        BatchHeader {
+            base_offset,
+            base_timestamp,
+            max_timestamp: if fixed.max_timestamp { settings.max_timestamp } else { max_timestamp },
+            last_offset_delta: if fixed.all { settings.last_offset_delta } else { (next_delta - 1) as i32 },
+            records_count: count,
+            ..settings
+        }
     }
 
     /// Finishes the batch and begins the next one. Without records there are no bytes, unless the builder is
@@ -401,26 +366,8 @@ impl BatchBuilder {
     /// or the other way round; transactional without a producer id; a late delete horizon. The records stay then, so that the settings can
     /// be mended.
     pub fn finish(&mut self) -> Result<Bytes, BuildError> {
-        if self.is_absent()? {
-            return Ok(Bytes::new());
-        }
-        let batch = match self.codec()? {
-            // The records are where they have to be.
-            (Compression::None, _) => {
-                // The next batch will be about as large.
-                let next = Vec::with_capacity(self.content.capacity());
-                let mut batch = mem::replace(&mut self.content, next);
-                self.complete(&mut batch);
-                batch
-            }
-            (compression, level) => {
-                let mut batch = vec![0; HEADER_SIZE];
-                self.compress_into(compression, level, &mut batch)?;
-                self.complete(&mut batch);
-                batch
-            }
-        };
-        self.restart();
+        let mut batch = Vec::new();
+        self.finish_into(&mut batch)?;
         Ok(batch.into())
     }
 
@@ -436,8 +383,8 @@ impl BatchBuilder {
         }
         match self.codec()? {
             // The records are where they have to be, but in the other buffer.
-            (Compression::None, _) if start == 0 => mem::swap(out, &mut self.content),
-            (Compression::None, _) => out.extend_from_slice(&self.content),
+            (Compression::None, _) if start == 0 => self.content.swap(out),
+            (Compression::None, _) => out.extend_from_slice(self.content.as_slice()),
             (compression, level) => {
                 out.resize(start + HEADER_SIZE, 0);
                 if let Err(error) = self.compress_into(compression, level, out) {
@@ -453,25 +400,25 @@ impl BatchBuilder {
 
     /// Whether there is nothing to write.
     fn is_absent(&self) -> Result<bool, BuildError> {
-        if self.is_empty() && !self.fixed.empty {
+        if self.is_empty() && !self.fixed.all {
             return Ok(true);
         }
-        if self.is_late {
+        if self.fixed.base_timestamp && self.progress.base_timestamp != self.settings.base_timestamp {
             return Err(BuildError::DeleteHorizon);
         }
-        let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = self.header;
+        let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = self.settings;
         // Control batches have no sequence.
-        let has_sequence = base_sequence >= 0 || self.header.is_control();
+        let has_sequence = base_sequence >= 0 || self.settings.is_control();
         let is_idempotent = producer_id >= 0 && producer_epoch >= 0 && has_sequence;
         let is_plain = producer_id < 0 && producer_epoch < 0 && base_sequence < 0;
-        if !self.fixed.empty && !is_idempotent && (!is_plain || self.header.is_transactional()) {
+        if !self.fixed.all && !is_idempotent && (!is_plain || self.settings.is_transactional()) {
             return Err(BuildError::Producer { producer_id, producer_epoch, base_sequence });
         }
         Ok(false)
     }
 
     fn codec(&self) -> Result<(Compression, i32), BuildError> {
-        let id = self.header.attributes.compression_id();
+        let id = self.settings.attributes.compression_id();
         let compression = Compression::from_id(id).ok_or(BuildError::UnknownCompression { id })?;
         check_codec(compression, self.level).map(|level| (compression, level))
     }
@@ -483,14 +430,14 @@ impl BatchBuilder {
         out: &mut Vec<u8>,
     ) -> Result<(), BuildError> {
         let start = out.len() - HEADER_SIZE;
-        compress(compression, level, &self.content[HEADER_SIZE..], out)
+        compress(compression, level, &self.content.as_slice()[HEADER_SIZE..], out)
             .map_err(|message| BuildError::Compress { compression, message })?;
         if out.len() - start > MAX_SIZE { Err(BuildError::TooLarge) } else { Ok(()) }
     }
 
     fn complete(&self, batch: &mut [u8]) {
         if let Some(header) = batch.first_chunk_mut() {
-            self.header.write(header);
+            self.header().write(header);
         }
         seal(batch);
     }
@@ -504,107 +451,6 @@ pub(super) fn check_codec(compression: Compression, level: Option<i32>) -> Resul
     let Some((levels, default)) = compression.levels() else { return Ok(0) };
     let level = level.unwrap_or(default);
     if levels.contains(&level) { Ok(level) } else { Err(BuildError::Level { compression, level }) }
-}
-
-/// Appends a record without headers whose numbers all fit into two bytes, which is the usual one. Tells whether it is
-/// such a record.
-#[inline]
-fn put_small(
-    out: &mut Vec<u8>,
-    attributes: i8,
-    timestamp_delta: i64,
-    offset_delta: i32,
-    key: Option<&[u8]>,
-    value: Option<&[u8]>,
-) -> bool {
-    // Whether the batch has room is not looked at.
-    const MOST: usize = i32::MAX as usize - (1 << 16);
-    let [timestamp_delta, offset_delta] =
-        [timestamp_delta, offset_delta.into()].map(|delta: i64| (delta << 1 ^ delta >> 63) as u64);
-    let [key_size, value_size] = [key, value].map(|bytes| bytes.map_or(1, |bytes| 2 * bytes.len() as u64));
-    let [key, value] = [key, value].map(Option::unwrap_or_default);
-    // The length of the record has to fit too.
-    if (timestamp_delta | offset_delta) >> 14 != 0 || key_size + value_size > 0x3f00 || out.len() > MOST {
-        return false;
-    }
-    let [timestamp_delta, offset_delta, key_size, value_size] =
-        [timestamp_delta, offset_delta, key_size, value_size].map(Small::of);
-    let length =
-        2 + timestamp_delta.len + offset_delta.len + key_size.len + value_size.len + key.len() + value.len();
-    let size = Small::of(2 * length as u64);
-    // In a register: what is written in small pieces cannot be read as a whole at once.
-    let deltas = timestamp_delta.bits | offset_delta.bits << (8 * timestamp_delta.len);
-    let head = size.bits | (u64::from(attributes as u8) | deltas << 8) << (8 * size.len);
-    let head_len = size.len + 1 + timestamp_delta.len + offset_delta.len;
-
-    out.reserve(length + 16);
-    append(out, head.to_le_bytes(), head_len);
-    append(out, (key_size.bits as u16).to_le_bytes(), key_size.len);
-    append_short(out, key);
-    append(out, (value_size.bits as u16).to_le_bytes(), value_size.len);
-    out.extend_from_slice(value);
-    out.push(0);
-    true
-}
-
-/// A varint of at most two bytes.
-#[derive(Clone, Copy)]
-struct Small {
-    /// The bytes, the first one lowest.
-    bits: u64,
-    len: usize,
-}
-
-impl Small {
-    /// Of a number of up to 14 bits.
-    #[inline]
-    fn of(zigzag: u64) -> Self {
-        let high = zigzag & 0x3f80;
-        let is_long = high != 0;
-        Self { bits: zigzag + high + (u64::from(is_long) << 7), len: 1 + usize::from(is_long) }
-    }
-}
-
-/// Appends bytes, of which there are mostly few.
-#[inline]
-fn append_short(out: &mut Vec<u8>, bytes: &[u8]) {
-    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        // Two parts that overlap.
-        (Some(first), Some(last)) if bytes.len() <= 16 => {
-            append(out, *first, bytes.len() - 8);
-            out.extend_from_slice(last);
-        }
-        _ => out.extend_from_slice(bytes),
-    }
-}
-
-/// Appends so many of the bytes.
-#[inline]
-fn append<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], len: usize) {
-    let start = out.len();
-    // With a size that is known it takes one instruction.
-    out.extend_from_slice(&bytes);
-    out.truncate(start + len);
-}
-
-#[inline]
-fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => {
-            put_i32(out, bytes.len() as i32);
-            out.extend_from_slice(bytes);
-        }
-        None => put_i32(out, -1),
-    }
-}
-
-/// The bytes that [`put_bytes`] writes. A length beyond int32 makes the record too large in any case.
-#[inline]
-fn size(bytes: Option<&[u8]>) -> usize {
-    match bytes {
-        Some(bytes) => len_i32(bytes.len() as i32) + bytes.len(),
-        None => 1,
-    }
 }
 
 /// Why a batch cannot be written.

@@ -44,6 +44,7 @@ mod batch_mut;
 mod builder;
 mod checksum;
 mod compression;
+mod content;
 mod error;
 mod fields;
 mod legacy;

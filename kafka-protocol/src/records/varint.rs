@@ -59,49 +59,49 @@ pub(super) fn is_cut(input: &[u8], longest: usize) -> bool {
     input.len() < longest && input.iter().all(|byte| *byte >= 0x80)
 }
 
-/// Appends a varint.
+/// The most bytes of a varint, rounded up to a power of two.
+pub(super) const MOST: usize = 16;
+
+/// A number in the form in which it is small if it is close to 0.
 #[inline]
-pub(super) fn put_i32(out: &mut Vec<u8>, value: i32) {
-    put(out, u64::from((value << 1 ^ value >> 31) as u32));
+pub(super) fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
 }
 
-/// The same of 64 bits.
-#[inline]
-pub(super) fn put_i64(out: &mut Vec<u8>, value: i64) {
-    put(out, (value << 1 ^ value >> 63) as u64);
-}
-
-#[inline]
-fn put(out: &mut Vec<u8>, value: u64) {
-    if value < 0x80 {
-        out.push(value as u8);
-    } else if value < 0x4000 {
-        out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]);
+/// Puts a varint of a number that is in zigzag form already. Returns its end.
+#[inline(always)]
+pub(super) fn put(out: &mut [u8; 2 * MOST], at: usize, zigzag: u64) -> usize {
+    if zigzag < 0x80 {
+        out[at % (2 * MOST)] = zigzag as u8;
+        at + 1
+    } else if zigzag < 0x4000 {
+        out[at % (2 * MOST)] = zigzag as u8 | 0x80;
+        out[(at + 1) % (2 * MOST)] = (zigzag >> 7) as u8;
+        at + 2
     } else {
-        put_long(out, value);
+        put_long(out, at, zigzag)
     }
 }
 
 #[cold]
 #[inline(never)]
-fn put_long(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+fn put_long(out: &mut [u8; 2 * MOST], mut at: usize, mut zigzag: u64) -> usize {
+    while zigzag >= 0x80 {
+        out[at] = zigzag as u8 | 0x80;
+        zigzag >>= 7;
+        at += 1;
     }
-    out.push(value as u8);
+    out[at] = zigzag as u8;
+    at + 1
 }
 
-/// The bytes that [`put_i32`] writes.
+/// The bytes of the varint of a number that is in zigzag form already.
 #[inline]
-pub(super) fn len_i32(value: i32) -> usize {
-    len_i64(value.into())
-}
-
-/// The bytes that [`put_i64`] writes.
-#[inline]
-pub(super) fn len_i64(value: i64) -> usize {
-    let zigzag = (value << 1 ^ value >> 63) as u64;
-    // Seven bits per byte, at least one byte.
-    (70 - (zigzag | 1).leading_zeros() as usize) / 7
+pub(super) fn len(zigzag: u64) -> usize {
+    match zigzag {
+        ..0x80 => 1,
+        0x80..0x4000 => 2,
+        // Seven bits per byte.
+        _ => (70 - zigzag.leading_zeros() as usize) / 7,
+    }
 }

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use kafka_protocol::embedded::ControlRecord;
 use kafka_protocol::messages::EndTxnMarker;
 use kafka_protocol::messages::share_fetch_response::{AcquiredRecords, PartitionData};
-use kafka_protocol::records::{BatchBuilder, Compression, ReadOptions, RecordsError, RecordsField, RecordsReason};
+use kafka_protocol::records::{
+    AcquiredRanges, BatchBuilder, Compression, ReadOptions, RecordsError, RecordsField, RecordsReason,
+};
 use kafka_protocol::wire::Bytes;
 
 use super::make::{batch_of, message, wrapper};
@@ -18,11 +20,8 @@ type Acquired = (i64, i64, i16);
 type Gaps = Vec<RangeInclusive<i64>>;
 
 pub(super) fn partition(records: impl Into<Bytes>, acquired: &[Acquired]) -> PartitionData {
-    let acquired_records = acquired.iter().map(|&(first_offset, last_offset, delivery_count)| AcquiredRecords {
-        first_offset,
-        last_offset,
-        delivery_count,
-        ..Default::default()
+    let acquired_records = acquired.iter().map(|&(first_offset, last_offset, delivery_count)| {
+        AcquiredRecords { first_offset, last_offset, delivery_count, ..Default::default() }
     });
     let mut partition = PartitionData { acquired_records: acquired_records.collect(), ..Default::default() };
     partition.set_records(records.into());
@@ -60,7 +59,8 @@ fn acquired_records_are_handed_over_with_their_count() {
         assert_eq!(read(&partition), (stated.to_vec(), Ok(vec![])), "{acquired:?}");
         for offset in -1..9 {
             let count = stated.iter().find(|record| record.0 == offset).map(|record| record.1);
-            assert_eq!(partition.delivery_count(offset), count, "{acquired:?}");
+            let ranges = AcquiredRanges::new(&partition.acquired_records);
+            assert_eq!(ranges.delivery_count(offset), count, "{acquired:?}");
         }
     }
     assert_eq!(read(&PartitionData::default()), (vec![], Ok(vec![])));
@@ -75,19 +75,26 @@ fn offsets_without_a_record_are_gaps() {
         (&[(13, 14, 1), (16, 17, 2)], vec![13..=14, 17..=17]),
         // Before the first batch there is nothing either.
         (&[(8, 10, 1)], vec![8..=9]),
-        // Behind the last one there may be more.
-        (&[(18, 30, 1)], vec![18..=18]),
-        (&[(20, 30, 1)], vec![]),
+        // Nor behind the last one, as it is all there.
+        (&[(18, 30, 1)], vec![18..=18, 20..=30]),
+        (&[(20, 30, 1), (0, 0, 1)], vec![0..=0, 20..=30]),
     ];
     for (acquired, gaps) in cases {
         assert_eq!(read(&partition(log.clone(), acquired)).1, Ok(gaps), "{acquired:?}");
     }
+    // Without any batch nothing is known.
+    assert_eq!(read(&partition(vec![], &[(0, 9, 1)])), (vec![], Ok(vec![])));
     // A batch whose last records were compacted away reaches up to its last offset.
     let batch = batch_of(BatchBuilder::new(), &[0, 1, 2, 3]);
     let kept = super::make::only(&batch).retain(&OPTIONS, |record| record.offset == 1).unwrap();
-    assert_eq!(read(&partition(kept, &[(0, 9, 1)])), (vec![(1, 1)], Ok(vec![0..=0, 2..=3])));
+    assert_eq!(read(&partition(kept.clone(), &[(0, 9, 1)])), (vec![(1, 1)], Ok(vec![0..=0, 2..=9])));
     let emptied = super::make::only(&batch).retain(&OPTIONS, |_| false).unwrap();
-    assert_eq!(read(&partition(emptied, &[(0, 9, 1)])), (vec![], Ok(vec![0..=3])));
+    assert_eq!(read(&partition(emptied.clone(), &[(0, 9, 1)])), (vec![], Ok(vec![0..=9])));
+    // With a cut batch behind them, nobody knows of what is behind their last offset.
+    for (batch, gaps) in [(kept, vec![0..=0, 2..=3]), (emptied, vec![0..=3])] {
+        let cut = [&batch[..], &batch[..30]].concat();
+        assert_eq!(read(&partition(cut, &[(0, 9, 1)])).1, Ok(gaps));
+    }
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn control_records_are_gaps() {
     let marker = builder.finish().unwrap();
     let log = [plain(&[0, 1]), marker.clone(), plain(&[3])].concat();
     assert_eq!(read(&partition(log, &[(0, 3, 1)])), (vec![(0, 1), (1, 1), (3, 1)], Ok(vec![2..=2])));
-    assert_eq!(read(&partition(marker, &[(2, 5, 1)])), (vec![], Ok(vec![2..=2])));
+    assert_eq!(read(&partition(marker, &[(2, 2, 1)])), (vec![], Ok(vec![2..=2])));
 }
 
 #[test]
@@ -117,7 +124,7 @@ fn old_formats_and_compressed_batches_are_read_as_well() {
 fn what_is_cut_is_not_a_gap() {
     let log = log(&[&[0, 2], &[3, 4]]);
     let whole = plain(&[0, 2]).len();
-    for end in whole..log.len() {
+    for end in whole + 1..log.len() {
         let cut = partition(log[..end].to_vec(), &[(0, 4, 1)]);
         assert_eq!(read(&cut), (vec![(0, 1), (2, 1)], Ok(vec![1..=1])), "{end}");
     }
@@ -149,17 +156,36 @@ fn records_before_an_error_are_handed_over() {
 /// Ranges in any order, over each other, the wrong way round, and batches that go back: each offset once.
 #[test]
 fn whatever_the_ranges_are_each_offset_is_there_once() {
-    let ranges = [(4, 6, 2), (0, 2, 1), (5, 9, 3), (5, 5, 4), (9, 7, 8), (i64::MAX, i64::MIN, 8)];
-    let log = log(&[&[0, 1, 3], &[5, 6, 8]]);
-    let (seen, gaps) = read(&partition(log.clone(), &ranges));
-    assert_eq!(seen.iter().map(|record| record.0).collect::<Vec<_>>(), [0, 1, 5, 6, 8]);
-    assert_eq!(gaps, Ok(vec![2..=2, 4..=4, 7..=7]));
-    let partition = partition(log, &ranges);
-    assert!(seen.iter().all(|&(offset, count)| partition.delivery_count(offset) == Some(count)), "{seen:?}");
-
+    let ranges =
+        [(4, 6, 2), (0, 2, 1), (5, 9, 3), (5, 5, 4), (9, 7, 8), (i64::MAX, i64::MIN, 8), (-7, -5, 9)];
+    let partition = partition(log(&[&[0, 1, 3], &[5, 6, 8]]), &ranges);
+    let counts = vec![(0, 1), (1, 1), (5, 2), (6, 2), (8, 3)];
+    assert_eq!(read(&partition), (counts, Ok(vec![2..=2, 4..=4, 7..=7, 9..=9])));
     for n in 0..2000 {
         check_random(n);
     }
+}
+
+#[test]
+fn ranges_are_ascending_and_disjoint() {
+    let of = |ranges: &[Acquired]| AcquiredRanges::new(&partition(vec![], ranges).acquired_records);
+    let ranges = of(&[(4, 6, 2), (-3, 2, 1), (5, 9, 3), (5, 5, 4), (9, 7, 8), (-7, -5, 9), (20, 20, 6)]);
+    assert!(ranges.iter().eq([(0, 2, 1), (4, 6, 2), (7, 9, 3), (20, 20, 6)]));
+    let counts =
+        [(i64::MIN, None), (-1, None), (0, Some(1)), (3, None), (5, Some(2)), (9, Some(3)), (20, Some(6))];
+    for (offset, count) in counts.into_iter().chain([(10, None), (21, None), (i64::MAX, None)]) {
+        assert_eq!(ranges.delivery_count(offset), count, "{offset}");
+    }
+    assert!(ranges.within(i64::MIN, i64::MAX).eq(ranges.iter()));
+    assert!(ranges.within(2, 7).eq([(2, 2, 1), (4, 6, 2), (7, 7, 3)]));
+    assert!(ranges.within(5, 5).eq([(5, 5, 2)]));
+    for (first, last) in [(3, 3), (10, 19), (21, i64::MAX), (i64::MIN, -1), (6, 4)] {
+        assert_eq!(ranges.within(first, last).count(), 0, "{first} to {last}");
+    }
+    // There is no offset behind the largest one, so that it is none of a record.
+    let whole = of(&[(i64::MIN, i64::MAX, 1), (5, 5, 2)]);
+    assert!(whole.iter().eq([(0, i64::MAX - 1, 1)]));
+    assert_eq!(of(&[(i64::MAX, i64::MAX, 1)]).iter().count(), 0);
 }
 
 fn check_random(n: u64) {
@@ -181,17 +207,16 @@ fn check_random(n: u64) {
     let (seen, gaps): (Vec<_>, _) = (seen.into_iter().map(|record| record.0).collect(), gaps.unwrap());
 
     let acquired = |offset: &i64| ranges.iter().any(|range| (range.0..=range.1).contains(offset));
-    let there: Vec<i64> = (0..40).filter(|offset| batches.iter().flatten().any(|one| one == offset)).collect();
-    let end = there.last().unwrap() + 1;
-    let stated: Vec<i64> = there.iter().copied().filter(acquired).collect();
-    // In order, though the batches may go back: such an offset is not there at all, or is there where it belongs.
+    let stated: Vec<i64> = (0..40)
+        .filter(|offset| acquired(offset) && batches.iter().flatten().any(|one| one == offset))
+        .collect();
+    // In order. Of batches that go back, some may be passed over.
     assert!(seen.is_sorted_by(|one, other| one < other), "{n}: {seen:?}");
     assert!(seen.iter().all(|offset| stated.contains(offset)), "{n}: {seen:?}");
     if batches.iter().flatten().is_sorted_by(|one, other| one < other) {
         assert_eq!(seen, stated, "{n}");
     }
     assert!(gaps.is_sorted_by(|one, other| one.end() < other.start()), "{n}: {gaps:?}");
-    let missing: Vec<i64> =
-        (0..end).filter(|offset| acquired(offset) && !seen.contains(offset)).collect();
+    let missing: Vec<i64> = (0..40).filter(|offset| acquired(offset) && !seen.contains(offset)).collect();
     assert_eq!(gaps.into_iter().flatten().collect::<Vec<_>>(), missing, "{n}: {ranges:?} {batches:?}");
 }

@@ -1,8 +1,8 @@
 //! `BatchMut`: batches changed in place.
 
 use kafka_protocol::records::{
-    Attributes, BatchBuilder, BatchHeader, BatchMut, Batches, Compression, RecordsError, RecordsReason, Stage,
-    TimestampType,
+    Attributes, BatchBuilder, BatchHeader, BatchMut, Batches, Compression, RecordsError, RecordsReason,
+    Stage, TimestampType,
 };
 
 use super::make::{LENGTH, RECORDS, batch, batch_of, message};
@@ -65,8 +65,7 @@ fn place_and_epoch_leave_the_checksum() {
     for (n, batch) in batches(&mut log).iter_mut().enumerate() {
         batch.set_base_offset(100 + n as i64);
         batch.set_partition_leader_epoch(9);
-        let stated =
-            BatchHeader { base_offset: 100 + n as i64, partition_leader_epoch: 9, ..before[n] };
+        let stated = BatchHeader { base_offset: 100 + n as i64, partition_leader_epoch: 9, ..before[n] };
         assert_eq!(batch.header(), &stated);
     }
     for (n, batch) in Batches::from_slice(&log).enumerate() {
@@ -112,7 +111,9 @@ fn what_the_checksum_covers_is_sealed_again() {
     let records = batch.records().unwrap();
     let seen: Vec<_> = records
         .iter()
-        .map(|record| record.map(|record| (record.timestamp, record.create_timestamp, record.sequence)).unwrap())
+        .map(|record| {
+            record.map(|record| (record.timestamp, record.create_timestamp, record.sequence)).unwrap()
+        })
         .collect();
     assert_eq!(seen, [(1234, 1000, 30), (1234, 1001, 32)]);
 }
@@ -168,8 +169,14 @@ fn all_or_nothing() {
     let mut log = log();
     log[LENGTH..12].copy_from_slice(&13_i32.to_be_bytes());
     let error = BatchMut::all(&mut log).unwrap_err();
-    assert_eq!(error.to_string(), "record batch 0 at byte 0 (base offset 0): a length of 13, at least 14 needed");
+    assert_eq!(
+        error.to_string(),
+        "record batch 0 at byte 0 (base offset 0): a length of 13, at least 14 needed"
+    );
     log[LENGTH..12].copy_from_slice(&48_i32.to_be_bytes());
     let error = BatchMut::all(&mut log).unwrap_err();
-    assert_eq!(error.to_string(), "record batch 0 at byte 0 (base offset 0): a length of 48, at least 49 needed");
+    assert_eq!(
+        error.to_string(),
+        "record batch 0 at byte 0 (base offset 0): a length of 48, at least 49 needed"
+    );
 }

@@ -6,6 +6,7 @@ use flate2::write::GzEncoder;
 use kafka_protocol::records::{BatchBuilder, BatchHeader, Batches, Compression, NewRecord, RecordBatch};
 use kafka_protocol::wire::Bytes;
 
+use super::old::Message;
 use crate::reports::crc_32c;
 
 /// Places in the header of a batch.
@@ -28,8 +29,12 @@ pub(super) fn value(value: &[u8]) -> NewRecord<'_> {
 pub(super) fn batch_of(mut builder: BatchBuilder, offsets: &[i64]) -> Bytes {
     for (timestamp, &offset) in (1000..).zip(offsets) {
         let value = format!("value of {offset}");
-        let record =
-            NewRecord { offset: Some(offset), timestamp, value: Some(value.as_bytes()), ..Default::default() };
+        let record = NewRecord {
+            offset: Some(offset),
+            timestamp,
+            value: Some(value.as_bytes()),
+            ..Default::default()
+        };
         builder.append(&record).expect("appended");
     }
     builder.finish().expect("finished")
@@ -88,24 +93,9 @@ pub(super) fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// A message of the old formats, of magic 1 with the timestamp 2000.
+/// A message of the old formats without a key, in magic 1 at the time 2000.
 pub(super) fn message(magic: u8, attributes: u8, offset: i64, value: Option<&[u8]>) -> Vec<u8> {
-    let mut content = vec![magic, attributes];
-    if magic == 1 {
-        content.extend_from_slice(&2000_i64.to_be_bytes());
-    }
-    content.extend_from_slice(&(-1_i32).to_be_bytes());
-    content.extend_from_slice(&value.map_or(-1, |value| value.len() as i32).to_be_bytes());
-    content.extend_from_slice(value.unwrap_or_default());
-    message_of(offset, &content)
-}
-
-/// A message of the old formats with everything that its checksum covers.
-pub(super) fn message_of(offset: i64, content: &[u8]) -> Vec<u8> {
-    let mut crc = flate2::Crc::new();
-    crc.update(content);
-    let length = content.len() as i32 + 4;
-    [&offset.to_be_bytes()[..], &length.to_be_bytes(), &crc.sum().to_be_bytes(), content].concat()
+    Message { magic, attributes, offset, timestamp: 2000, key: None, value }.to_vec()
 }
 
 /// A message that holds others, compressed with gzip.

@@ -14,7 +14,8 @@ fn is_in(record: &OwnedRecord, memory: &[u8]) -> bool {
 fn records_outlive_their_input() {
     let plain = [batch(Compression::None), message(1, 0, 3, Some(b"value")).into()];
     let compressed = [batch(Compression::Gzip), wrapper(1, 0, 3, &[message(1, 0, 0, Some(b"value"))])];
-    for (bytes, is_shared) in plain.into_iter().map(|bytes| (bytes, true)).chain(compressed.map(|bytes| (bytes, false)))
+    for (bytes, is_shared) in
+        plain.into_iter().map(|bytes| (bytes, true)).chain(compressed.map(|bytes| (bytes, false)))
     {
         let whole = |mut batches: Batches<'_>| {
             let batch = batches.next().expect("a batch").expect("a header");
@@ -26,9 +27,17 @@ fn records_outlive_their_input() {
         assert!(copied.iter().all(|record| !is_in(record, &bytes)), "{copied:?}");
         // All of a batch are in one piece of memory.
         let value = shared[0].value_bytes().expect("a value");
-        assert_eq!((value.as_ptr(), value.len()), (shared[0].value().expect("a value").as_ptr(), value.len()));
+        assert_eq!(
+            (value.as_ptr(), value.len()),
+            (shared[0].value().expect("a value").as_ptr(), value.len())
+        );
         drop(bytes);
-        assert!(shared.iter().chain(&copied).all(|record| record.value().is_some_and(|value| value.starts_with(b"value"))));
+        assert!(
+            shared
+                .iter()
+                .chain(&copied)
+                .all(|record| record.value().is_some_and(|value| value.starts_with(b"value")))
+        );
     }
 }
 

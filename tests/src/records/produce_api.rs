@@ -8,8 +8,8 @@ use kafka_protocol::records::{
 use kafka_protocol::wire::Bytes;
 
 use super::make::{
-    ATTRIBUTES, BASE_OFFSET, COUNT, LAST_OFFSET_DELTA, LENGTH, MAGIC, MAX_TIMESTAMP, RECORDS, batch, batch_of,
-    batch_of_bytes, header, message, patched, value,
+    ATTRIBUTES, BASE_OFFSET, COUNT, LAST_OFFSET_DELTA, LENGTH, MAGIC, MAX_TIMESTAMP, RECORDS, batch,
+    batch_of, batch_of_bytes, header, message, patched, value,
 };
 
 fn refused(bytes: &Bytes) -> RecordsError {
@@ -65,9 +65,21 @@ fn every_rule_is_asked() {
     let idempotent = batch_of(BatchBuilder::new().producer(7, 1, 0), &[0, 1, 2]);
     let start = "record batch 0 at byte 0 (base offset 0): ";
     let cases = [
-        (Bytes::from([&plain[..], &plain].concat()), ErrorCode::INVALID_RECORD, "exactly one batch may be produced"),
-        (Bytes::from([&plain[..], b"more"].concat()), ErrorCode::INVALID_RECORD, "4 bytes behind the batch"),
-        (attributes(&plain, Attributes::CONTROL), ErrorCode::INVALID_RECORD, "clients may not write control batches"),
+        (
+            Bytes::from([&plain[..], &plain].concat()),
+            ErrorCode::INVALID_RECORD,
+            "exactly one batch may be produced",
+        ),
+        (
+            Bytes::from([&plain[..], b"more"].concat()),
+            ErrorCode::INVALID_RECORD,
+            "4 bytes that are no whole batch",
+        ),
+        (
+            attributes(&plain, Attributes::CONTROL),
+            ErrorCode::INVALID_RECORD,
+            "clients may not write control batches",
+        ),
         (
             attributes(&plain, Attributes::LOG_APPEND_TIME),
             ErrorCode::INVALID_TIMESTAMP,
@@ -95,7 +107,11 @@ fn every_rule_is_asked() {
         ),
         (batch_at(&[(0, 0), (2, 0)]), ErrorCode::INVALID_RECORD, "record 1: the offset delta is 2, not 1"),
         (batch_at(&[(1, 0), (0, 0)]), ErrorCode::INVALID_RECORD, "record 0: the offset delta is 1, not 0"),
-        (batch_at(&[(0, 5), (1, -2)]), ErrorCode::INVALID_TIMESTAMP, "record 1: the timestamp -2 is negative"),
+        (
+            batch_at(&[(0, 5), (1, -2)]),
+            ErrorCode::INVALID_TIMESTAMP,
+            "record 1: the timestamp -2 is negative",
+        ),
     ];
     for (bytes, code, text) in cases {
         let error = refused(&bytes);
@@ -103,14 +119,18 @@ fn every_rule_is_asked() {
         assert_eq!((error.stage(), error.error_code()), (Stage::Produce, code), "{error}");
     }
     for count in [0, -1, i32::MIN] {
-        let empty = patched(&batch_of_bytes(count, b""), LAST_OFFSET_DELTA, &count.wrapping_sub(1).to_be_bytes());
+        let empty =
+            patched(&batch_of_bytes(count, b""), LAST_OFFSET_DELTA, &count.wrapping_sub(1).to_be_bytes());
         assert_eq!(rule(&empty), ProduceRule::Empty { count });
+        assert_eq!(refused(&empty).to_string(), format!("{start}{count} records"));
         assert_eq!(refused(&empty).error_code(), ErrorCode::INVALID_RECORD);
     }
     for base_offset in [1, -1, i64::MIN, i64::MAX] {
         let moved = patched(&plain, BASE_OFFSET, &base_offset.to_be_bytes());
         assert_eq!(rule(&moved), ProduceRule::BaseOffset { base_offset });
-        let text = format!("record batch 0 at byte 0 (base offset {base_offset}): the base offset is {base_offset}, not 0");
+        let text = format!(
+            "record batch 0 at byte 0 (base offset {base_offset}): the base offset is {base_offset}, not 0"
+        );
         assert_eq!(refused(&moved).to_string(), text);
     }
 }
@@ -135,7 +155,8 @@ fn only_magic_2_is_produced() {
             let error = refused(&old.clone().into());
             assert_eq!(error.reason(), &RecordsReason::Produce(ProduceRule::Magic { magic: magic as i8 }));
             assert_eq!(error.error_code(), ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT);
-            let text = format!("record batch 0 at byte 0 (base offset 0): magic {magic} cannot be produced, 2 can");
+            let text =
+                format!("record batch 0 at byte 0 (base offset 0): magic {magic} cannot be produced, 2 can");
             assert_eq!(error.to_string(), text);
             // Whether or not it is damaged.
             old[20] ^= 1;

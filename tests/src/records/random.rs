@@ -1,5 +1,7 @@
 //! Random batches, and what a reader has to see in them.
 
+use std::error::Error;
+
 use kafka_protocol::embedded::ControlRecord;
 use kafka_protocol::messages::leader_change_message::Voter;
 use kafka_protocol::messages::{
@@ -13,10 +15,28 @@ use kafka_protocol::records::{
 use kafka_protocol::wire::{Bytes, Str};
 use serde_json::{Value as Json, json};
 
-use super::{bytes, shown};
+use super::old::Message;
+use super::{bytes, old, shown};
 use crate::random::Random;
 
 const TIME: i64 = 1_760_000_000_000;
+
+/// A header that says nothing.
+const PLAIN: BatchHeader = BatchHeader {
+    base_offset: 0,
+    length: 0,
+    partition_leader_epoch: -1,
+    magic: 2,
+    crc: 0,
+    attributes: Attributes(0),
+    last_offset_delta: 0,
+    base_timestamp: -1,
+    max_timestamp: -1,
+    producer_id: -1,
+    producer_epoch: -1,
+    base_sequence: -1,
+    records_count: 0,
+};
 
 /// Several batches in a row, and what has to be seen in them, in the form of the vectors.
 ///
@@ -35,9 +55,10 @@ pub(super) fn buffer(random: &mut Random) -> Result<(Vec<Json>, Bytes), String> 
 
 /// A batch, written in one of the ways that there are.
 pub(super) fn batch(random: &mut Random) -> Result<Batch, String> {
-    let mut batch = match random.below(6) {
+    let mut batch = match random.below(7) {
         0 => Batch::of_control(random),
         1 | 2 => Batch::of_header(random),
+        3 => Batch::of_messages(random),
         _ => Batch::of_producer(random),
     }?;
     while random.once_in(3) {
@@ -138,7 +159,7 @@ impl Batch {
         if header.timestamp_type() == Some(TimestampType::CreateTime) {
             header.max_timestamp = records.iter().map(|record| record.timestamp).max().unwrap_or(-1);
         }
-        Self::finished(builder, header, records)
+        Self::finished(random, builder, header, records)
     }
 
     /// With a header that was chosen, as after compaction; perhaps without records.
@@ -169,7 +190,7 @@ impl Batch {
         for record in &records {
             record.append(&mut builder, true)?;
         }
-        Self::finished(builder, header, records)
+        Self::finished(random, builder, header, records)
     }
 
     fn of_control(random: &mut Random) -> Result<Self, String> {
@@ -194,16 +215,65 @@ impl Batch {
         if header.timestamp_type() == Some(TimestampType::CreateTime) {
             header.max_timestamp = TIME + records.len() as i64 - 1;
         }
-        Self::finished(builder, header, records)
+        Self::finished(random, builder, header, records)
     }
 
+    /// Out of messages of the old formats, plain or compressed.
+    fn of_messages(random: &mut Random) -> Result<Self, String> {
+        let magic = random.pick(&[0, 1]);
+        let wrapped_in = match magic {
+            // There LZ4 is framed in another way.
+            0 => random.pick(&[Compression::None, Compression::Gzip, Compression::Snappy]),
+            _ => random.pick(&Compression::ALL[..4]),
+        };
+        let append_time = (magic == 1 && random.once_in(3)).then_some(TIME + 77);
+        let mut header = BatchHeader { base_offset: random.pick(&[0, 1, 1000, 1 << 40]), ..PLAIN };
+        let (mut next, mut records) = (header.base_offset, Vec::new());
+        for n in 0..if wrapped_in == Compression::None { 1 } else { count(random) } {
+            let created = random.pick(&[TIME + n, TIME - n, -1]);
+            let timestamp = if magic == 0 { -1 } else { append_time.unwrap_or(created) };
+            records.push(Record { headers: vec![], ..Record::random(random, next, timestamp) });
+            next += random.pick(&[1, 1, 1, 5]);
+        }
+        let (Some(first), Some(last)) = (records.first(), records.last()) else {
+            unreachable!("has records")
+        };
+        header.last_offset_delta = (last.offset - header.base_offset) as i32;
+        header.base_timestamp = first.timestamp;
+        header.max_timestamp = records.iter().map(|record| record.timestamp).max().unwrap_or(-1);
+        header.attributes.0 = if append_time.is_some() { 8 } else { 0 };
+
+        let messages = messages(magic, wrapped_in, &header, &records).map_err(|error| error.to_string())?;
+        let batch = Batches::from_slice(&messages).next().ok_or("no message")?;
+        let compression = random.pick(&Compression::ALL);
+        header.attributes = Attributes(header.attributes.0 | i16::from(compression.id()));
+        let bytes = batch
+            .map_err(|error| error.to_string())?
+            .recompress(compression, level(random, compression), &ReadOptions::default())
+            .map_err(|error| error.to_string())?;
+        Ok(Self { bytes, header, records })
+    }
+
+    /// On its own, or behind what is there.
     fn finished(
+        random: &mut Random,
         mut builder: BatchBuilder,
         header: BatchHeader,
         records: Vec<Record>,
     ) -> Result<Self, String> {
-        let bytes = builder.finish().map_err(|error| error.to_string())?;
-        Ok(Self { bytes, header, records })
+        if random.once_in(2) {
+            let bytes = builder.finish().map_err(|error| error.to_string())?;
+            return Ok(Self { bytes, header, records });
+        }
+        let start = random.pick(&[0, 1, 61, 1000]);
+        let before = random.bytes(start);
+        let mut out = before.clone();
+        let appended = builder.finish_into(&mut out).map_err(|error| error.to_string())?;
+        let bytes = out.split_off(start);
+        if out != before || bytes.len() != appended || !builder.is_empty() {
+            return Err(format!("{appended} bytes behind {start} others"));
+        }
+        Ok(Self { bytes: bytes.into(), header, records })
     }
 
     /// Changes the batch that is there, as brokers and the log cleaner do.
@@ -214,8 +284,9 @@ impl Batch {
         match random.below(4) {
             0 => {
                 let compression = random.pick(&Compression::ALL);
-                self.bytes =
-                    batch.recompress(compression, None, &options).map_err(|error| error.to_string())?;
+                self.bytes = batch
+                    .recompress(compression, level(random, compression), &options)
+                    .map_err(|error| error.to_string())?;
                 self.header.attributes.0 = self.header.attributes.0 & !7 | i16::from(compression.id());
             }
             1 => self.retain(random.pick(&[1, 2, 5, 1000]), random, &batch, &options)?,
@@ -323,23 +394,9 @@ impl Record {
 fn settings(random: &mut Random) -> (BatchBuilder, BatchHeader) {
     let compression = random.pick(&Compression::ALL);
     let mut builder = BatchBuilder::new().compression(compression);
-    let mut header = BatchHeader {
-        base_offset: 0,
-        length: 0,
-        partition_leader_epoch: -1,
-        magic: 2,
-        crc: 0,
-        attributes: Attributes(compression.id().into()),
-        last_offset_delta: 0,
-        base_timestamp: -1,
-        max_timestamp: -1,
-        producer_id: -1,
-        producer_epoch: -1,
-        base_sequence: -1,
-        records_count: 0,
-    };
-    if random.once_in(4) {
-        builder = builder.compression_level(random.pick(&[1, 5, 9]));
+    let mut header = BatchHeader { attributes: Attributes(compression.id().into()), ..PLAIN };
+    if let Some(level) = level(random, compression) {
+        builder = builder.compression_level(level);
     }
     if random.once_in(2) {
         header.partition_leader_epoch = random.pick(&[0, 1, i32::MAX]);
@@ -366,6 +423,45 @@ fn settings(random: &mut Random) -> (BatchBuilder, BatchHeader) {
         header.attributes.0 |= 64;
     }
     (builder, header)
+}
+
+/// Every level that a codec has some of the time, mostly none. The others ignore it.
+fn level(random: &mut Random, compression: Compression) -> Option<i32> {
+    let levels: &[i32] = match compression {
+        Compression::Gzip => &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+        Compression::Zstd => &[-131_072, -1000, -7, -1, 0, 1, 2, 3, 5, 9, 12, 19, 22],
+        _ => &[i32::MIN, 0, 7, i32::MAX],
+    };
+    random.once_in(3).then(|| random.pick(levels))
+}
+
+/// Records as messages of an old format, in one that is compressed unless there is no codec.
+fn messages(
+    magic: u8,
+    wrapped_in: Compression,
+    header: &BatchHeader,
+    records: &[Record],
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    // The time of the append stands on the outermost message; in magic 1 those inside count from 0.
+    let is_wrapped = wrapped_in != Compression::None;
+    let (flag, base) =
+        (header.attributes.0 as u8, if is_wrapped && magic == 1 { header.base_offset } else { 0 });
+    let messages = records.iter().map(|record| Message {
+        magic,
+        attributes: if is_wrapped { 0 } else { flag },
+        offset: record.offset - base,
+        timestamp: record.timestamp,
+        key: record.key.as_deref(),
+        value: record.value.as_deref(),
+    });
+    let messages: Vec<u8> = messages.flat_map(|message| message.to_vec()).collect();
+    if !is_wrapped {
+        return Ok(messages);
+    }
+    let (attributes, offset) = (flag | wrapped_in.id(), header.last_offset());
+    let value = &old::stream(&PLAIN, wrapped_in, &messages)?[..];
+    let (timestamp, value) = (header.max_timestamp, Some(value));
+    Ok(Message { magic, attributes, offset, timestamp, key: None, value }.to_vec())
 }
 
 fn random_timestamp(any: i64) -> i64 {

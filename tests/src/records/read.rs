@@ -59,9 +59,8 @@ pub(super) fn see(bytes: &Bytes) -> Result<Seen, String> {
 
 /// Of a slice, where owned records have to be copied, all is as it is of a `Bytes`.
 fn check_slice(shared: &RecordBatch<'_>, bytes: &[u8]) -> Result<(), String> {
-    let mut batches = Batches::from_slice(bytes).skip_while(
-        |batch| matches!(batch, Ok(batch) if batch.position() < shared.position()),
-    );
+    let mut batches = Batches::from_slice(bytes)
+        .skip_while(|batch| matches!(batch, Ok(batch) if batch.position() < shared.position()));
     let copied = batches.next().ok_or("no batch in the slice")?.map_err(|error| error.to_string())?;
     if (copied.header(), copied.to_bytes()) != (shared.header(), shared.to_bytes()) {
         return Err(format!("in a slice {:?} instead of {:?}", copied.header(), shared.header()));

@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 
+use kafka_protocol::embedded::ControlRecord;
+use kafka_protocol::messages::LeaderChangeMessage;
 use kafka_protocol::records::{
     BatchBuilder, BatchHeader, BuildError, Compression, NewRecord, ReadOptions, RecordsReason, RewriteError,
     TimestampType,
@@ -41,7 +43,8 @@ fn every_codec_becomes_every_other() {
             let other = recompressed(&original, to).unwrap();
             let of = |batch: &Bytes| BatchHeader { length: 0, crc: 0, ..header(batch) };
             let attributes = (of(&original).attributes.0 & !7) | i16::from(to.id());
-            let stated = BatchHeader { attributes: kafka_protocol::records::Attributes(attributes), ..of(&original) };
+            let stated =
+                BatchHeader { attributes: kafka_protocol::records::Attributes(attributes), ..of(&original) };
             assert_eq!(of(&other), stated, "{from} to {to}");
             let (one, two) = (only(&original).records().unwrap(), only(&other).records().unwrap());
             assert_eq!(one.as_bytes(), two.as_bytes(), "{from} to {to}");
@@ -57,7 +60,8 @@ fn levels_of_the_codec_are_heeded() {
     let mut builder = BatchBuilder::new();
     builder.append(&value(&text)).unwrap();
     let batch = builder.finish().unwrap();
-    let size = |compression, level| only(&batch).recompress(compression, level, &OPTIONS).map(|batch| batch.len());
+    let size =
+        |compression, level| only(&batch).recompress(compression, level, &OPTIONS).map(|batch| batch.len());
     for (compression, low, default, high, none) in
         [(Compression::Gzip, 1, 6, 9, [0, 10]), (Compression::Zstd, -100, 3, 19, [-131_073, 23])]
     {
@@ -79,18 +83,17 @@ fn what_cannot_be_read_is_not_recompressed() {
     let damaged = Bytes::from(damaged);
     let error = recompressed(&damaged, Compression::None).unwrap_err();
     assert!(matches!(reason(&error), RecordsReason::Checksum { .. }), "{error}");
-    // It is what went wrong below, and says the same.
-    let source = error.source().expect("a source");
-    assert_eq!(source.to_string(), error.to_string());
-    let error = RewriteError::from(BuildError::TooLarge);
-    assert_eq!(error.source().map(ToString::to_string), Some(error.to_string()));
+    assert!(error.source().is_none());
 
     let error = recompressed(&patched(&damaged, 0, &[0; 8]), Compression::None).unwrap_err();
     assert!(matches!(reason(&error), RecordsReason::Decompress { .. }), "{error}");
     let unknown = patched(&damaged, ATTRIBUTES, &[0, 6]);
     let error = recompressed(&unknown, Compression::None).unwrap_err();
     assert_eq!(reason(&error), &RecordsReason::UnknownCompression { id: 6 });
-    assert_eq!(error.to_string(), "record batch 0 at byte 0 (base offset 0): there is no codec 6 in this format");
+    assert_eq!(
+        error.to_string(),
+        "record batch 0 at byte 0 (base offset 0): there is no codec 6 in this format"
+    );
 
     let mut builder = BatchBuilder::new().compression(Compression::Zstd);
     builder.append(&value(&[7; 5000])).unwrap();
@@ -106,6 +109,23 @@ fn what_cannot_be_read_is_not_recompressed() {
     assert_eq!(other, batch(Compression::Lz4));
 }
 
+/// What the error inside says is said already, so that the source is that of the error inside.
+#[test]
+fn sources_are_those_of_the_error_inside() {
+    let unknown = ControlRecord::LeaderChange(LeaderChangeMessage { version: 9, ..Default::default() });
+    let inside = unknown.encode_value().unwrap_err();
+    let error = RewriteError::from(BuildError::from(inside.clone()));
+    assert_eq!(error.to_string(), inside.to_string());
+    assert_eq!(error.source().map(ToString::to_string), Some(inside.to_string()));
+    assert!(RewriteError::from(BuildError::TooLarge).source().is_none());
+
+    let no_control = patched(&batch(Compression::None), ATTRIBUTES, &[0, 32]);
+    let inside = only(&no_control).records().unwrap().control().next().unwrap().unwrap_err();
+    let error = RewriteError::from(inside.clone());
+    assert_eq!(error.to_string(), inside.to_string());
+    assert_eq!(error.source().unwrap().to_string(), inside.source().unwrap().to_string());
+}
+
 /// Records are bytes here, whatever they are.
 #[test]
 fn damaged_records_stay_so() {
@@ -113,7 +133,8 @@ fn damaged_records_stay_so() {
     let other = recompressed(&garbage, Compression::Snappy).unwrap();
     let (one, two) = (only(&garbage), only(&other));
     assert_eq!(two.records().unwrap().as_bytes(), b"no records at all");
-    let said = |batch: &kafka_protocol::records::RecordBatch<'_>| batch.records().unwrap().to_vec().unwrap_err();
+    let said =
+        |batch: &kafka_protocol::records::RecordBatch<'_>| batch.records().unwrap().to_vec().unwrap_err();
     assert_eq!(said(&one), said(&two));
 }
 
@@ -128,7 +149,10 @@ fn messages_of_old_formats_become_batches() {
             assert_eq!((offsets(&other), values(&other)), (vec![40], vec![one.to_vec()]), "magic {magic}");
             let seen = header(&other);
             assert_eq!(seen.attributes.compression(), Some(compression));
-            assert_eq!((seen.magic, seen.base_offset, seen.base_timestamp, seen.max_timestamp), (2, 40, timestamp, timestamp));
+            assert_eq!(
+                (seen.magic, seen.base_offset, seen.base_timestamp, seen.max_timestamp),
+                (2, 40, timestamp, timestamp)
+            );
             assert_eq!((seen.producer_id, seen.partition_leader_epoch, seen.records_count), (-1, -1, 1));
         }
         // In a wrapper of magic 0 offsets are absolute, in one of magic 1 the last one is that of the wrapper.
@@ -141,7 +165,10 @@ fn messages_of_old_formats_become_batches() {
     // The time of the append stays that.
     let appended = wrapper(1, 8, 40, &[message(1, 0, 0, Some(one))]);
     let other = recompressed(&appended, Compression::None).unwrap();
-    assert_eq!((header(&other).timestamp_type(), header(&other).max_timestamp), (Some(TimestampType::LogAppendTime), 2000));
+    assert_eq!(
+        (header(&other).timestamp_type(), header(&other).max_timestamp),
+        (Some(TimestampType::LogAppendTime), 2000)
+    );
 
     // The level is looked at, and what a batch cannot have is refused.
     let plain = Bytes::from(message(1, 0, 40, Some(one)));
@@ -180,7 +207,8 @@ fn a_batch_keeps_its_place_without_some_records() {
             })
             .unwrap();
         assert_eq!((asked, offsets(&kept)), (vec![11, 12, 15, 20], vec![12, 15]));
-        let changed = |batch| BatchHeader { length: 0, crc: 0, max_timestamp: 0, records_count: 0, ..header(batch) };
+        let changed =
+            |batch| BatchHeader { length: 0, crc: 0, max_timestamp: 0, records_count: 0, ..header(batch) };
         assert_eq!(changed(&kept), changed(&original), "{compression}");
         assert_eq!((header(&kept).max_timestamp, header(&kept).records_count), (1002, 2));
         let sequences: Vec<_> =
@@ -223,7 +251,9 @@ fn what_cannot_be_read_is_not_retained() {
         assert_eq!(reason(&error), &RecordsReason::OldFormat { magic: magic as i8 });
         assert_eq!(
             error.to_string(),
-            format!("record batch 0 at byte 0 (base offset 40): not possible with magic {magic}, only with 2")
+            format!(
+                "record batch 0 at byte 0 (base offset 40): not possible with magic {magic}, only with 2"
+            )
         );
     }
     let mut damaged = batch(Compression::None).to_vec();
@@ -254,8 +284,10 @@ fn records_are_retained_as_they_are() {
     let original = builder.finish().unwrap();
     let kept = only(&original).retain(&OPTIONS, |record| record.offset != 50).unwrap();
     let records = only(&kept).records().unwrap();
-    let seen: Vec<_> =
-        records.iter().map(|record| record.map(|record| (record.offset, record.timestamp)).unwrap()).collect();
+    let seen: Vec<_> = records
+        .iter()
+        .map(|record| record.map(|record| (record.offset, record.timestamp)).unwrap())
+        .collect();
     assert_eq!(seen, [(60, i64::MIN), (40, i64::MAX)]);
     assert_eq!((header(&kept).base_timestamp, header(&kept).max_timestamp), (i64::MIN, i64::MAX));
 }

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use kafka_protocol::wire::Bytes;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::case::same;
-use super::random;
+use super::read::see;
+use super::{produce, random};
 use crate::random::Random;
 use crate::vectors::{Check, Outcome};
 
@@ -41,7 +42,8 @@ pub fn verify(count: u64, seed: u64) -> Result<Outcome> {
     ensure!(said.len() == written.len(), "Kafka read {} of {} buffers", said.len(), written.len());
     for ((name, stated, bytes), said) in written.iter().zip(&said) {
         outcome.case(name, || {
-            compare(stated, said).map_err(|difference| format!("{difference}; {}", hex(bytes)))
+            let same = compare(stated, said).and_then(|()| compare_verdict(said, bytes));
+            same.map_err(|difference| format!("{difference}; {}", hex(bytes)))
         });
     }
     Ok(outcome)
@@ -63,6 +65,15 @@ fn compare(stated: &[Json], said: &Json) -> Check {
         n if n == stated.len() => Ok(()),
         n => Err(format!("Kafka reads {n} batches instead of {}", stated.len())),
     }
+}
+
+/// What Kafka's broker says when a client produces the batch, ours says too, or it is stricter.
+fn compare_verdict(said: &Json, bytes: &Bytes) -> Check {
+    if said["produce"].is_null() {
+        return Ok(());
+    }
+    let case = json!({"produce": said["produce"], "lenient": true});
+    produce::check(&case, bytes, &see(bytes)?)
 }
 
 /// What Kafka says of each buffer.
@@ -110,8 +121,11 @@ fn hex(bytes: &[u8]) -> String {
 mod test {
     use serde_json::json;
 
-    use super::{compare, random};
+    use kafka_protocol::records::BatchBuilder;
+
+    use super::{compare, compare_verdict, random};
     use crate::random::Random;
+    use crate::records::make::batch_of;
 
     #[test]
     fn whatever_kafka_sees_otherwise_is_told() {
@@ -134,5 +148,28 @@ mod test {
         assert_eq!(compare(&stated, &cut), Err("Kafka leaves 7 bytes".to_owned()));
         let refused = json!({"error": {"stage": "records"}});
         assert_eq!(compare(&stated, &refused), Err(r#"Kafka: {"stage":"records"}"#.to_owned()));
+    }
+
+    /// A verdict is heeded in both directions, but for what ours is stricter about.
+    #[test]
+    fn verdicts_of_kafka_are_told() {
+        let accepted = json!({"produce": "accepted"});
+        let refused = json!({"produce": {"class": "org.apache.kafka.common.InvalidRecordException"}});
+        let good = batch_of(BatchBuilder::new(), &[0, 1]);
+        let moved = batch_of(BatchBuilder::new().base_offset(5), &[5, 6]);
+        let control = batch_of(BatchBuilder::new().control(), &[0]);
+        let stricter = batch_of(BatchBuilder::new().delete_horizon(3), &[0]);
+        for (said, bytes, is_same) in [
+            (&accepted, &good, true),
+            (&accepted, &moved, true),
+            (&accepted, &stricter, true),
+            (&accepted, &control, false),
+            (&refused, &good, false),
+            (&refused, &moved, false),
+            (&refused, &control, true),
+            (&json!({}), &control, true),
+        ] {
+            assert_eq!(compare_verdict(said, bytes).is_ok(), is_same, "{said}");
+        }
     }
 }
