@@ -389,3 +389,50 @@ fn any_persisted_state_is_restored() {
     assert_eq!(partition.acknowledge(ms(0), "m", [every]), Ok(()));
     assert_eq!(partition.persisted_state().start_offset, 5);
 }
+
+/// What a range takes grows with its pieces: none of its offsets is looked at by itself.
+#[test]
+fn ranges_of_any_length_are_acknowledged_in_part() {
+    const LAST: i64 = i64::MAX - 1;
+    let log = [RecordBatchRange { base_offset: 0, last_offset: LAST }];
+    let mut partition = SharePartition::new(LockConfig::default(), 0);
+    let fetch = |partition: &mut SharePartition, at| fetch_as(partition, at, "m", &log, &Acquire::default());
+    assert_eq!(fetch(&mut partition, ms(0)), [(0, LAST, 1)]);
+    let batch = |first_offset, last_offset, acknowledge_types| AcknowledgementBatch {
+        first_offset,
+        last_offset,
+        acknowledge_types,
+    };
+    let each =
+        [AcknowledgeType::ACCEPT, AcknowledgeType::RENEW, AcknowledgeType::RENEW, AcknowledgeType::RELEASE];
+    let sent = [batch(1000, 1003, &each[..]), batch(1 << 40, 1 << 41, RENEW), batch(1 << 62, LAST, RELEASE)];
+    // Undone as a whole, but for renewals.
+    let wrong = batch(LAST, LAST, ACCEPT);
+    let error = partition.acknowledge(ms(10), "m", sent.into_iter().chain([wrong])).unwrap_err();
+    assert_eq!((error.batch, error.reason), (3, AcknowledgeReason::OffsetNotAcquired { offset: LAST }));
+    assert_eq!(partition.acquired_records(), LAST as usize + 1);
+    assert_eq!(partition.acknowledge(ms(20), "m", sent), Ok(()));
+    let states: Vec<_> = partition
+        .states()
+        .map(|(of, _)| (of.first_offset, of.last_offset, of.delivery_state as i8))
+        .collect();
+    let expected = [
+        (0, 999, 1),
+        (1000, 1000, 2),
+        (1001, 1002, 1),
+        (1003, 1003, 0),
+        (1004, (1 << 62) - 1, 1),
+        (1 << 62, LAST, 0),
+    ];
+    assert_eq!(states, expected);
+
+    // What was not renewed runs out first.
+    let renewed = 2 + (1 << 40) + 1;
+    assert_eq!(partition.expire(ms(30_000)), (1 << 62) - 2 - renewed);
+    assert_eq!((partition.acquired_records(), partition.next_deadline()), (renewed, Some(ms(30_020))));
+    assert_eq!(partition.expire(ms(30_020)), renewed);
+    assert_eq!(fetch(&mut partition, ms(30_020)), [(0, 999, 2), (1001, LAST, 2)]);
+    partition.advance_start_offset(1 << 50);
+    assert_eq!(partition.acquired_records() as i64, LAST + 1 - (1 << 50));
+    assert_eq!(partition.release("m") as i64, LAST + 1 - (1 << 50));
+}

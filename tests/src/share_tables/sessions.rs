@@ -108,7 +108,7 @@ fn reopened() {
 /// Epochs go on at 1, as 0 opens a session and -1 closes it.
 fn behind_the_last_epoch() {
     let mut sessions = ShareSessionCache::new(1);
-    let mut step = |sessions: &mut ShareSessionCache, epoch| {
+    let step = |sessions: &mut ShareSessionCache, epoch| {
         let [BrokerRequest::ShareFetch(request), _] = both(Some(GROUP), Some("m"), epoch) else { panic!() };
         sessions.step(ConnectionId(1), &request).map_err(|(code, _)| code)
     };

@@ -52,7 +52,8 @@
 //! - Acknowledgements of a partition in one request are applied all or none, but for renewals: those in front of
 //!   what fails stay (measured).
 //! - Records that were acquired together have one state and one lock. An acknowledgement of a part of them, or with a
-//!   type for each offset, gives each its own from then on. Whole ranges cost the same whatever their length.
+//!   type for each offset, gives each its own from then on. Time and memory grow with the pieces that ranges have come to
+//!   be in, not with how long they are.
 //! - Records that failed often come in smaller ranges, so that a single bad one does not take all others with it: from
 //!   [half](LockConfig::delivery_count_limit) of the deliveries on half of a range, then a quarter of it and so on, and
 //!   alone for the last delivery (measured for the limit 5, otherwise Kafka's source).
@@ -73,6 +74,7 @@ mod batch;
 mod error;
 mod members;
 mod restore;
+mod runs;
 mod timers;
 
 use std::collections::VecDeque;
