@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use kafka_protocol::messages::share_fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::{
-    MetadataRequest, MetadataResponse, ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest,
-    ShareFetchResponse, share_acknowledge_request,
+    FindCoordinatorRequest, MetadataRequest, MetadataResponse, ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse, ShareGroupHeartbeatRequest,
+    share_acknowledge_request,
 };
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::records::{BatchBuilder, Batches, NewRecord};
@@ -147,7 +148,7 @@ fn only_whole_record_batches_are_appended() {
     assert_eq!(pair.append(1), 5);
 }
 
-/// A new leader has what was persisted; the old one says who it is.
+/// A new leader has what was persisted; the old one says who it is to those who fetch, and not to those who acknowledge.
 #[test]
 fn leaders_change() {
     let mut pair = Pair::new();
@@ -166,8 +167,8 @@ fn leaders_change() {
     assert_eq!((endpoint.node_id, endpoint.host.as_str(), endpoint.port), (2, "node-2", 9092));
     let response = pair.accept(at(3), first, 4, (3, 4), AcknowledgeType::ACCEPT);
     let row = &response.responses[0].partitions[0];
-    assert_eq!((row.error_code, row.current_leader.leader_id), (ErrorCode::NOT_LEADER_OR_FOLLOWER, 2));
-    assert_eq!(response.node_endpoints[0].node_id, 2);
+    assert_eq!(row.error_code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!((row.current_leader.leader_id, response.node_endpoints.len()), (0, 0));
 
     let second = pair.cluster.connect(2).unwrap();
     assert_eq!(acquired(&pair.fetch(at(4), second, 0)), [(2, 2, 2), (3, 4, 1)]);
@@ -259,4 +260,31 @@ fn topics_are_deleted() {
     let response = pair.accept(at(0), connection, 2, (0, 4), AcknowledgeType::ACCEPT);
     assert_eq!(response.responses[0].partitions[0].error_code, ErrorCode::UNKNOWN_TOPIC_ID);
     assert_eq!(pair.cluster.next_deadline(), None);
+}
+
+/// A group may be configured never to let anything run out.
+#[test]
+fn durations_may_be_as_long_as_their_type() {
+    let mut pair = Pair::new();
+    let mut config = GroupConfig { session_timeout: Duration::MAX, ..Default::default() };
+    config.locks.lock_duration = Duration::MAX;
+    pair.cluster.configure_group(GROUP, config);
+    let connection = pair.cluster.connect(1).unwrap();
+    assert_eq!(acquired(&pair.fetch(at(1), connection, 0)), [(0, 4, 1)]);
+    let heartbeat = ShareGroupHeartbeatRequest {
+        group_id: GROUP.into(),
+        member_id: "m".into(),
+        subscribed_topic_names: Some(vec!["topic".into()]),
+        ..Default::default()
+    };
+    let find =
+        FindCoordinatorRequest { key_type: 0, coordinator_keys: vec![GROUP.into()], ..Default::default() };
+    pair.cluster.send(at(1), connection, 4, find);
+    pair.cluster.poll(at(1)).unwrap();
+    pair.cluster.send(at(1), connection, 1, heartbeat);
+    let BrokerResponse::ShareGroupHeartbeat(response) = pair.cluster.poll(at(1)).unwrap().response else {
+        panic!()
+    };
+    assert_eq!(response.error_code, ErrorCode::NONE);
+    assert_eq!(pair.cluster.next_deadline(), Some(Duration::MAX));
 }

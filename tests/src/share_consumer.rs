@@ -301,7 +301,7 @@ fn a_new_leader_is_followed_without_metadata_and_the_old_ones_records_fail() {
     driver.acknowledge(&records, ACCEPT);
     let again = driver.wait_for_records();
     assert_eq!((again[0].node, offsets(&again).len()), (1, 2));
-    assert_eq!(driver.outcomes()[0], (0, 1, ErrorCode::NOT_LEADER_OR_FOLLOWER.0));
+    assert_eq!(driver.outcomes()[0], (0, 1, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0));
     assert!(driver.sent.iter().any(|(node, _)| *node == 1));
     // The old leader is forgotten once nothing is left to do there, with its connection.
     assert!(driver.disconnected.contains(&2));

@@ -9,7 +9,8 @@ use std::time::Duration;
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::share::ShareAcquireMode;
 use kafka_protocol::share::locks::{
-    AcknowledgeError, AcknowledgeReason, Acquire, LockConfig, SharePartition,
+    AcknowledgeError, AcknowledgeReason, Acquire, DeliveryState, LockConfig, PersistedState,
+    RecordBatchRange, SharePartition, StateBatch,
 };
 use kafka_protocol::share::validate::AcknowledgementBatch;
 
@@ -324,4 +325,114 @@ fn the_start_offset_follows_the_log() {
     assert_eq!((bench.partition.start_offset(), bench.partition.acquired_records()), (7, 3));
     assert_eq!(bench.acknowledge(0, &[(0, 9, ACCEPT)]), Ok(()));
     assert_eq!((bench.partition.start_offset(), bench.partition.next_deadline()), (10, None));
+}
+
+/// What is on the wire may hold any number.
+#[test]
+fn offsets_and_durations_may_be_as_large_as_their_types() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.acknowledge(0, &[(i64::MIN, 4, ACCEPT)]), Ok(()));
+    assert_eq!(bench.partition.start_offset(), 5);
+    assert_eq!(bench.acknowledge(0, &[(i64::MIN, 6, RENEW)]), Ok(()));
+    let error = bench.acknowledge(0, &[(5, i64::MAX, ACCEPT)]).unwrap_err();
+    assert_eq!(error.reason, AcknowledgeReason::LastOffsetPastAcquired);
+
+    // Forever is a duration too.
+    let config = LockConfig { lock_duration: Duration::MAX, ..Default::default() };
+    let mut partition = SharePartition::new(config, i64::MIN);
+    let log = [RecordBatchRange { base_offset: 0, last_offset: i64::MAX }];
+    let fetch = Acquire { fetch_offset: i64::MIN, ..Default::default() };
+    assert_eq!(fetch_as(&mut partition, ms(1), "m", &log, &fetch), [(0, i64::MAX - 1, 1)]);
+    assert_eq!((partition.end_offset(), partition.next_deadline()), (i64::MAX, Some(Duration::MAX)));
+    assert_eq!(fetch_as(&mut partition, ms(1), "m", &log, &fetch), []);
+    let all =
+        AcknowledgementBatch { first_offset: i64::MIN, last_offset: i64::MAX - 1, acknowledge_types: RENEW };
+    assert_eq!(partition.acknowledge(ms(2), "m", [all]), Ok(()));
+    assert_eq!(partition.release("m") as u64, i64::MAX as u64);
+    assert_eq!(fetch_as(&mut partition, ms(1), "m", &log, &fetch), [(0, i64::MAX - 1, 2)]);
+    partition.advance_start_offset(i64::MAX);
+    assert_eq!(
+        (partition.start_offset(), partition.end_offset(), partition.acquired_records()),
+        (i64::MAX, i64::MAX, 0)
+    );
+    assert_eq!(fetch_as(&mut partition, ms(1), "m", &log, &fetch), []);
+}
+
+/// Persisted state is what somebody has sent.
+#[test]
+fn any_persisted_state_is_restored() {
+    let of = |first_offset, last_offset, delivery_state, delivery_count| StateBatch {
+        first_offset,
+        last_offset,
+        delivery_state,
+        delivery_count,
+    };
+    let state = PersistedState {
+        start_offset: -1,
+        state_batches: vec![
+            of(i64::MIN, -1, DeliveryState::Archived, 1),
+            of(-5, 4, DeliveryState::Available, -3),
+            of(9, 7, DeliveryState::Available, 1),
+            of(3, 9, DeliveryState::Acquired, i16::MAX),
+            of(10, i64::MAX, DeliveryState::Acknowledged, 1),
+            of(i64::MAX, i64::MAX, DeliveryState::Available, 1),
+        ],
+    };
+    let config = LockConfig { delivery_count_limit: 2, max_record_locks: i64::MIN, ..Default::default() };
+    let mut partition = SharePartition::restore(config, &state);
+    assert_eq!((partition.start_offset(), partition.end_offset()), (0, i64::MAX));
+    let log = [RecordBatchRange { base_offset: 0, last_offset: 9 }];
+    let fetch = Acquire::default();
+    assert_eq!(fetch_as(&mut partition, ms(0), "m", &log, &fetch), [(0, 4, 1)]);
+    assert_eq!(fetch_as(&mut partition, ms(0), "m", &log, &fetch), [(5, 5, i16::MAX)]);
+    let every = AcknowledgementBatch { first_offset: 0, last_offset: 4, acknowledge_types: ACCEPT };
+    assert_eq!(partition.acknowledge(ms(0), "m", [every]), Ok(()));
+    assert_eq!(partition.persisted_state().start_offset, 5);
+}
+
+/// What a range takes grows with its pieces: none of its offsets is looked at by itself.
+#[test]
+fn ranges_of_any_length_are_acknowledged_in_part() {
+    const LAST: i64 = i64::MAX - 1;
+    let log = [RecordBatchRange { base_offset: 0, last_offset: LAST }];
+    let mut partition = SharePartition::new(LockConfig::default(), 0);
+    let fetch = |partition: &mut SharePartition, at| fetch_as(partition, at, "m", &log, &Acquire::default());
+    assert_eq!(fetch(&mut partition, ms(0)), [(0, LAST, 1)]);
+    let batch = |first_offset, last_offset, acknowledge_types| AcknowledgementBatch {
+        first_offset,
+        last_offset,
+        acknowledge_types,
+    };
+    let each =
+        [AcknowledgeType::ACCEPT, AcknowledgeType::RENEW, AcknowledgeType::RENEW, AcknowledgeType::RELEASE];
+    let sent = [batch(1000, 1003, &each[..]), batch(1 << 40, 1 << 41, RENEW), batch(1 << 62, LAST, RELEASE)];
+    // Undone as a whole, but for renewals.
+    let wrong = batch(LAST, LAST, ACCEPT);
+    let error = partition.acknowledge(ms(10), "m", sent.into_iter().chain([wrong])).unwrap_err();
+    assert_eq!((error.batch, error.reason), (3, AcknowledgeReason::OffsetNotAcquired { offset: LAST }));
+    assert_eq!(partition.acquired_records(), LAST as usize + 1);
+    assert_eq!(partition.acknowledge(ms(20), "m", sent), Ok(()));
+    let states: Vec<_> = partition
+        .states()
+        .map(|(of, _)| (of.first_offset, of.last_offset, of.delivery_state as i8))
+        .collect();
+    let expected = [
+        (0, 999, 1),
+        (1000, 1000, 2),
+        (1001, 1002, 1),
+        (1003, 1003, 0),
+        (1004, (1 << 62) - 1, 1),
+        (1 << 62, LAST, 0),
+    ];
+    assert_eq!(states, expected);
+
+    // What was not renewed runs out first.
+    let renewed = 2 + (1 << 40) + 1;
+    assert_eq!(partition.expire(ms(30_000)), (1 << 62) - 2 - renewed);
+    assert_eq!((partition.acquired_records(), partition.next_deadline()), (renewed, Some(ms(30_020))));
+    assert_eq!(partition.expire(ms(30_020)), renewed);
+    assert_eq!(fetch(&mut partition, ms(30_020)), [(0, 999, 2), (1001, LAST, 2)]);
+    partition.advance_start_offset(1 << 50);
+    assert_eq!(partition.acquired_records() as i64, LAST + 1 - (1 << 50));
+    assert_eq!(partition.release("m") as i64, LAST + 1 - (1 << 50));
 }

@@ -40,8 +40,8 @@ pub(crate) enum Body {
     FetchAnswer(ShareFetchResponse),
     Acknowledge(ShareAcknowledgeRequest),
     AcknowledgeAnswer(ShareAcknowledgeResponse),
-    /// A request to a share API that we refuse to decode.
-    Undecodable,
+    /// A request to a share API that we refuse to decode, and why.
+    Undecodable(String),
     /// What does not matter.
     Other,
 }
@@ -80,7 +80,8 @@ fn frame(line: usize, text: &str) -> Frame {
 
 fn request(api: &str, version: i16, mut bytes: Bytes) -> Body {
     decode_request_header(&mut bytes).unwrap();
-    let share = |body: Result<Body, DecodeError>| body.unwrap_or(Body::Undecodable);
+    let share =
+        |body: Result<Body, DecodeError>| body.unwrap_or_else(|error| Body::Undecodable(error.to_string()));
     match api {
         "Produce" => Body::Produce(ProduceRequest::decode(bytes, version).unwrap()),
         "IncrementalAlterConfigs" => {

@@ -31,6 +31,15 @@ const LOCK_DURATION: Duration = Duration::from_millis(5000);
 /// the same member opens a session over another connection.)
 const CLOSED: [(&str, usize, u64); 1] = [("edge", 21, 2)];
 
+/// Frames that the broker reads and we refuse to decode: recording, line, why.
+const STRICTER: [(&str, usize, &str); 5] = [
+    ("malformed", 18, "varint is longer than it has to be"),
+    ("malformed", 20, "varint is longer than it has to be"),
+    ("malformed", 26, "tag 7 comes after tag 9"),
+    ("malformed", 28, "2 bytes after the end of the message"),
+    ("malformed", 39, "not UTF-8 from byte 0 of the string on"),
+];
+
 #[test]
 fn share_requests_are_answered_as_by_a_broker() {
     let mut total = Counts::default();
@@ -149,7 +158,7 @@ impl Replay {
             partitions: HashMap::new(),
             groups: BTreeSet::new(),
             configs: HashMap::new(),
-            sessions: ShareSessionCache::new(2000),
+            sessions: ShareSessionCache::new(2000).imitate_defects(true),
             shares: BTreeMap::new(),
             in_flight: HashMap::new(),
             persisted: HashMap::new(),
@@ -208,7 +217,12 @@ impl Replay {
                 // The broker has read what is refused here, and has found that there is no session.
                 _ => assert_eq!(response.error_code, ErrorCode::SHARE_SESSION_NOT_FOUND, "{context}"),
             },
-            Body::Undecodable => {
+            Body::Undecodable(why) => {
+                let (name, line) = (self.name, frame.line);
+                if self.answered.contains(&id) {
+                    let stricter = STRICTER.iter().find(|of| (of.0, of.1) == (name, line));
+                    assert!(stricter.is_some_and(|of| why.ends_with(of.2)), "{context}: {why}");
+                }
                 self.counts.undecodable += 1;
                 if !self.answered.contains(&id) {
                     self.disconnect(frame.connection);

@@ -2,6 +2,12 @@
 //!
 //! A session belongs to a member of a group on one broker, which leads the partitions in it. It lives as long as the
 //! connection that opened it; another connection may use it, and closes without harm (measured).
+//!
+//! # What a 4.4.0 broker does otherwise
+//!
+//! - The end of a connection ends one session only, the last that the connection opened; others that it opened stay until
+//!   they are closed (measured with thousands of members on one connection; which one it is, by Kafka's source). Here all
+//!   of them end, unless [`imitate_defects`](ShareSessionCache::imitate_defects) says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -52,6 +58,12 @@ impl ShareSession {
     /// The epoch of the next request.
     pub fn next_epoch(&self) -> i32 {
         self.next_epoch
+    }
+
+    /// Lets the session go on with a request of another epoch, 1 and above, so that a test of what comes behind 2147483647
+    /// need not send as many requests.
+    pub fn set_next_epoch(&mut self, next_epoch: i32) {
+        self.next_epoch = next_epoch;
     }
 
     /// The partitions that are fetched from, ascending.
@@ -126,15 +138,29 @@ pub struct Disconnected {
 pub struct ShareSessionCache {
     max_share_sessions: usize,
     sessions: HashMap<SessionKey, ShareSession>,
-    /// Every session that a connection has opened, also those that are gone.
+    /// Every session that a connection has opened, also those that are gone; with defects only the last.
     opened: HashMap<ConnectionId, HashSet<SessionKey>>,
     evictions: u64,
+    imitate_defects: bool,
 }
 
 impl ShareSessionCache {
     /// No session, and room for so many (`group.share.max.share.sessions`, 2000 by default).
     pub fn new(max_share_sessions: usize) -> Self {
-        Self { max_share_sessions, sessions: HashMap::new(), opened: HashMap::new(), evictions: 0 }
+        Self {
+            max_share_sessions,
+            sessions: HashMap::new(),
+            opened: HashMap::new(),
+            evictions: 0,
+            imitate_defects: false,
+        }
+    }
+
+    /// Whether the defect of the 4.4.0 broker is imitated that the [module](self) names, for connections that open
+    /// sessions from now on. Default false.
+    pub fn imitate_defects(mut self, imitate: bool) -> Self {
+        self.imitate_defects = imitate;
+        self
     }
 
     /// The session of a member.
@@ -177,7 +203,11 @@ impl ShareSessionCache {
             0 => {
                 let session = ShareSession { connection, next_epoch: 1, partitions: BTreeMap::new() };
                 self.sessions.insert(key.clone(), session);
-                self.opened.entry(connection).or_default().insert(key.clone());
+                let opened = self.opened.entry(connection).or_default();
+                if self.imitate_defects {
+                    opened.clear();
+                }
+                opened.insert(key.clone());
                 SessionStep::Opened
             }
             -1 => {
@@ -197,7 +227,8 @@ impl ShareSessionCache {
         Ok(step)
     }
 
-    /// Ends all sessions that a connection opened and that no other one has opened again since.
+    /// Ends all sessions that a connection opened and that no other one has opened again since; with
+    /// [defects](Self::imitate_defects) the last of them only.
     pub fn disconnect(&mut self, connection: ConnectionId) -> Disconnected {
         let mut ended = Disconnected::default();
         let mut groups: Vec<Str> = Vec::new();

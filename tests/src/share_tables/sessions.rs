@@ -5,6 +5,7 @@ use std::time::Duration;
 use kafka_protocol::messages::{ShareAcknowledgeRequest, ShareFetchRequest};
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::share::broker::{BrokerRequest, BrokerResponse, ClusterConfig, GroupConfig};
+use kafka_protocol::share::sessions::{ConnectionId, SessionKey, SessionStep, ShareSessionCache};
 
 use super::Row;
 use super::broker::{Broker, GROUP, acknowledge_rows, fetch, fetch_rows, renewing};
@@ -15,12 +16,14 @@ pub(super) const ROWS: &[Row] = &[
     ("C2, C2b: epoch 0 that opens none", epoch_0_that_opens_none),
     ("C3: wrong epochs", wrong_epochs),
     ("C4: reopened", reopened),
+    ("-: behind the last epoch", behind_the_last_epoch),
     ("C5: another connection", another_connection),
     ("C5d-f: reopened over another connection", reopened_over_another_connection),
     ("C5g: the connection closed first", closed_first),
     ("C6, C7: closed with acknowledgements", closed_with_acknowledgements),
     ("C7b, C7c: closed with a renewal, or a listing", closed_with_others),
     ("C8: the connection ends", connection_ends),
+    ("-: a connection with several sessions ends", connection_of_several_ends),
     ("C9: ids", ids),
     ("C9g: an unknown group", unknown_group),
     ("C10: one request behind the other", pipelined),
@@ -102,6 +105,26 @@ fn reopened() {
     assert_eq!(broker.acknowledge("m", 2, true, 0, &[(5, 9, &[4])]), 0);
 }
 
+/// Epochs go on at 1, as 0 opens a session and -1 closes it.
+fn behind_the_last_epoch() {
+    let mut sessions = ShareSessionCache::new(1);
+    let step = |sessions: &mut ShareSessionCache, epoch| {
+        let [BrokerRequest::ShareFetch(request), _] = both(Some(GROUP), Some("m"), epoch) else { panic!() };
+        sessions.step(ConnectionId(1), &request).map_err(|(code, _)| code)
+    };
+    assert_eq!(step(&mut sessions, 0), Ok(SessionStep::Opened));
+    let key = SessionKey::new(GROUP, "m");
+    sessions.get_mut(&key).unwrap().set_next_epoch(i32::MAX);
+    assert_eq!(step(&mut sessions, 1), Err(ErrorCode::INVALID_SHARE_SESSION_EPOCH));
+    assert_eq!(step(&mut sessions, i32::MAX), Ok(SessionStep::Continued));
+    for wrong in [i32::MAX, i32::MIN, 2] {
+        assert_eq!(step(&mut sessions, wrong), Err(ErrorCode::INVALID_SHARE_SESSION_EPOCH));
+    }
+    assert_eq!(step(&mut sessions, 1), Ok(SessionStep::Continued));
+    assert_eq!(step(&mut sessions, 2), Ok(SessionStep::Continued));
+    assert_eq!(step(&mut sessions, -1), Ok(SessionStep::Closed));
+}
+
 fn another_connection() {
     let mut broker = Broker::new();
     broker.acquire("m", 0);
@@ -178,6 +201,26 @@ fn connection_ends() {
     broker.disconnect(connection);
     assert_eq!(broker.free(0), [(0, 9, 2)]);
     assert_eq!(broker.cluster.sessions(1).unwrap().evictions(), 1);
+}
+
+/// All its sessions end; in a 4.4.0 broker only the last one.
+fn connection_of_several_ends() {
+    for (imitate_defects, left) in [(false, [122, 122, 122]), (true, [0, 0, 122])] {
+        let mut broker = Broker::with(ClusterConfig { imitate_defects, ..Default::default() });
+        let shared = broker.connection("m");
+        let mut ask = |connection, member, epoch| {
+            let [fetch, _] = both(Some(GROUP), Some(member), epoch);
+            code(&broker.ask(connection, 2, fetch))
+        };
+        assert_eq!(["a", "b", "c"].map(|member| ask(shared, member, 0)), [0, 0, 0]);
+        broker.disconnect(shared);
+        let other = broker.connection("other");
+        let mut ask = |member| {
+            let [fetch, _] = both(Some(GROUP), Some(member), 1);
+            code(&broker.ask(other, 2, fetch))
+        };
+        assert_eq!(["a", "b", "c"].map(&mut ask), left);
+    }
 }
 
 fn ids() {

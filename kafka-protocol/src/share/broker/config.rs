@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::share::locks::LockConfig;
+use crate::share::sessions::ShareSessionCache;
 
 /// What brokers are configured to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,20 @@ pub struct ClusterConfig {
     ///
     /// Default true.
     pub find_coordinator_first: bool,
+
+    /// Whether the defect of the 4.4.0 broker is imitated that [share sessions](crate::share::sessions) have: the end of
+    /// a connection ends only the last session that it opened. Those of acquisition locks are imitated
+    /// [group by group](LockConfig::imitate_defects).
+    ///
+    /// Default false.
+    pub imitate_defects: bool,
+}
+
+impl ClusterConfig {
+    /// The share sessions of a node that has just started.
+    pub(super) fn share_sessions(&self) -> ShareSessionCache {
+        ShareSessionCache::new(self.max_share_sessions).imitate_defects(self.imitate_defects)
+    }
 }
 
 impl Default for ClusterConfig {
@@ -45,6 +60,7 @@ impl Default for ClusterConfig {
             share_version: 2,
             max_share_fetch_version: 2,
             find_coordinator_first: true,
+            imitate_defects: false,
         }
     }
 }

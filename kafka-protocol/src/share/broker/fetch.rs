@@ -75,7 +75,7 @@ impl Node {
         if let Some(code) = top(&refusals) {
             return match code {
                 ErrorCode::SHARE_SESSION_LIMIT_REACHED if !wait.is_zero() => {
-                    Handled::Parked(Parked::Refused(now + wait, code))
+                    Handled::Parked(Parked::Refused(now.saturating_add(wait), code))
                 }
                 _ => refused(code).into(),
             };
@@ -94,8 +94,8 @@ impl Node {
         let mut rows = FetchRows::default();
         for listing in last_listings(request) {
             if !listing.batches.is_empty() {
-                match self.acknowledge(now, world, &key, &listing, &refusals) {
-                    Ok(outcome) => rows.acknowledged(world, listing.partition, outcome),
+                match self.acknowledge(now, &key, &listing, &refusals) {
+                    Ok(outcome) => rows.acknowledged(listing.partition, outcome),
                     Err(Defect) => return refused(ErrorCode::UNKNOWN_SERVER_ERROR).into(),
                 }
             }
@@ -115,7 +115,7 @@ impl Node {
         let Some(mode) = mode else { return refused(ErrorCode::UNKNOWN_SERVER_ERROR).into() };
         let fetch = Fetch {
             key,
-            deadline: now + wait,
+            deadline: now.saturating_add(wait),
             min_bytes: request.min_bytes.into(),
             max_bytes: request.max_bytes.into(),
             max_records: request.max_records,
@@ -152,8 +152,8 @@ impl Node {
                 continue;
             }
             rows.records_looked_at |= !refused;
-            match self.acknowledge(now, world, &key, &listing, &refusals) {
-                Ok(outcome) => rows.acknowledged(world, listing.partition, outcome),
+            match self.acknowledge(now, &key, &listing, &refusals) {
+                Ok(outcome) => rows.acknowledged(listing.partition, outcome),
                 Err(Defect) => return failed(ErrorCode::UNKNOWN_SERVER_ERROR),
             }
         }
@@ -184,7 +184,6 @@ impl Node {
     fn acknowledge(
         &mut self,
         now: Duration,
-        world: &World,
         key: &SessionKey,
         listing: &Listing<'_>,
         refusals: &[Refusal],
@@ -193,9 +192,7 @@ impl Node {
         if let Some(refusal) = refusal_of(refusals, partition) {
             return Ok(Outcome { code: refusal.code, message: Some(refusal.to_string()) });
         }
-        if let Err(code) = self.leads(world, partition) {
-            return Ok(Outcome::code(code));
-        }
+        // A former leader has no share partition either, and does not tell who leads now (measured).
         let Some(share) = self.partitions.get_mut(&(key.group_id.clone(), partition)) else {
             let message = Some("no session has fetched from the partition".to_owned());
             return Ok(Outcome { code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, message });
@@ -214,7 +211,10 @@ impl Node {
     fn count(&mut self, now: Duration, listing: &Listing<'_>) {
         for batch in listing.batches.iter() {
             match *batch.acknowledge_types {
-                [ty] => self.metrics.mark(now, ty, (batch.last_offset - batch.first_offset + 1) as u64),
+                [ty] => {
+                    let offsets = batch.last_offset.abs_diff(batch.first_offset).saturating_add(1);
+                    self.metrics.mark(now, ty, offsets);
+                }
                 ref each => each.iter().for_each(|&ty| self.metrics.mark(now, ty, 1)),
             }
         }

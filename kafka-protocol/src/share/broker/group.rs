@@ -96,7 +96,7 @@ impl World {
         now: Duration,
         request: &ShareGroupHeartbeatRequest,
     ) -> Result<ShareGroupHeartbeatResponse, (ErrorCode, String)> {
-        let deadline = now + self.group_config(&request.group_id).session_timeout;
+        let deadline = now.saturating_add(self.group_config(&request.group_id).session_timeout);
         let max_size = self.config.max_group_size;
         let group = self.groups.entry(request.group_id.clone()).or_default();
         if !group.members.contains_key(&request.member_id) && group.members.len() >= max_size {
@@ -121,7 +121,7 @@ impl World {
         now: Duration,
         request: &ShareGroupHeartbeatRequest,
     ) -> Result<ShareGroupHeartbeatResponse, (ErrorCode, String)> {
-        let deadline = now + self.group_config(&request.group_id).session_timeout;
+        let deadline = now.saturating_add(self.group_config(&request.group_id).session_timeout);
         let group = self.known_group(request)?;
         let member = group.members.get_mut(&request.member_id).ok_or_else(|| unknown_member(request))?;
         let epoch = request.member_epoch;

@@ -53,8 +53,8 @@
 //! - Records are not filtered by transaction.
 //! - An unknown ShareAcquireMode is refused with `INVALID_REQUEST`; and see the end of [`locks`](super::locks). With
 //!   [`imitate_defects`](super::locks::LockConfig::imitate_defects) both are as in a 4.4.0 broker.
-//! - Acknowledgements at a node that does not lead the partition are refused with `NOT_LEADER_OR_FOLLOWER` and the leader.
-//!   This is as KIP-932 has it, and not measured.
+//! - All sessions that a connection opened end with it; see [`sessions`](super::sessions). With
+//!   [`ClusterConfig::imitate_defects`] only the last one does, as in a 4.4.0 broker.
 
 mod config;
 mod connections;
@@ -100,9 +100,8 @@ impl Cluster {
     /// Nodes with these ids, all up. Their hosts are `node-ID`, their ports 9092. The first of them that is up
     /// coordinates all groups.
     pub fn new(config: ClusterConfig, nodes: impl IntoIterator<Item = i32>) -> Self {
-        let max_share_sessions = config.max_share_sessions;
         let nodes: BTreeMap<_, _> =
-            nodes.into_iter().map(|id| (id, Node::new(id, max_share_sessions))).collect();
+            nodes.into_iter().map(|id| (id, Node::new(id, config.share_sessions()))).collect();
         let world = World::new(config, nodes.keys().copied());
         Self { world, nodes, connections: BTreeMap::new(), next_connection: 1, ready: VecDeque::new() }
     }
@@ -173,7 +172,7 @@ impl Cluster {
         self.advance(now);
         let Some(node) = self.nodes.get_mut(&node_id) else { return Vec::new() };
         node.unload(&mut self.world, |_, _| true);
-        node.restart();
+        node.restart(self.world.config.share_sessions());
         self.world.set_up(node_id, false);
         let theirs = |connection: &Connection| connection.node == node_id;
         let lost: Vec<_> =

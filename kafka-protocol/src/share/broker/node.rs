@@ -19,18 +19,16 @@ pub(super) struct Node {
     pub(super) id: i32,
     pub(super) sessions: ShareSessionCache,
     pub(super) metrics: RecordAcknowledgements,
-    max_share_sessions: usize,
     /// The share partitions that are loaded, by group.
     pub(super) partitions: BTreeMap<(Str, TopicIdPartition), SharePartition>,
 }
 
 impl Node {
-    pub(super) fn new(id: i32, max_share_sessions: usize) -> Self {
+    pub(super) fn new(id: i32, sessions: ShareSessionCache) -> Self {
         Self {
             id,
-            sessions: ShareSessionCache::new(max_share_sessions),
+            sessions,
             metrics: RecordAcknowledgements::new(Duration::ZERO),
-            max_share_sessions,
             partitions: BTreeMap::new(),
         }
     }
@@ -111,8 +109,8 @@ impl Node {
     }
 
     /// Forgets sessions and what was counted.
-    pub(super) fn restart(&mut self) {
-        self.sessions = ShareSessionCache::new(self.max_share_sessions);
+    pub(super) fn restart(&mut self, sessions: ShareSessionCache) {
+        self.sessions = sessions;
         self.metrics = RecordAcknowledgements::new(Duration::ZERO);
     }
 

@@ -29,11 +29,10 @@ impl FetchRows {
         self.row(partition);
     }
 
-    pub(super) fn acknowledged(&mut self, world: &World, partition: TopicIdPartition, outcome: Outcome) {
+    pub(super) fn acknowledged(&mut self, partition: TopicIdPartition, outcome: Outcome) {
         let row = self.row(partition);
         row.acknowledge_error_code = outcome.code;
         row.acknowledge_error_message = outcome.message.map(Str::from);
-        self.name_leader(world, partition, outcome.code);
     }
 
     pub(super) fn failed(&mut self, world: &World, partition: TopicIdPartition, code: ErrorCode) {
@@ -99,7 +98,6 @@ impl FetchRows {
 #[derive(Debug, Default)]
 pub(super) struct AcknowledgeRows {
     rows: BTreeMap<TopicIdPartition, share_acknowledge_response::PartitionData>,
-    leaders: BTreeSet<i32>,
     /// Partitions without acknowledgements, which get rows only beside others that have come as far as the records
     /// (measured).
     listed: BTreeSet<TopicIdPartition>,
@@ -112,28 +110,20 @@ impl AcknowledgeRows {
         self.listed.insert(partition);
     }
 
-    pub(super) fn acknowledged(&mut self, world: &World, partition: TopicIdPartition, outcome: Outcome) {
-        let mut row = share_acknowledge_response::PartitionData {
+    pub(super) fn acknowledged(&mut self, partition: TopicIdPartition, outcome: Outcome) {
+        let row = share_acknowledge_response::PartitionData {
             partition_index: partition.partition,
             error_code: outcome.code,
             error_message: outcome.message.map(Str::from),
             ..Default::default()
         };
-        if let Some((leader_id, leader_epoch)) = current_leader(world, partition, outcome.code) {
-            self.leaders.extend(Some(leader_id).filter(|leader| *leader >= 0));
-            row.current_leader = share_acknowledge_response::LeaderIdAndEpoch {
-                leader_id,
-                leader_epoch,
-                ..Default::default()
-            };
-        }
         self.rows.insert(partition, row);
     }
 
     pub(super) fn response(mut self, world: &World, group_id: &str) -> ShareAcknowledgeResponse {
         if self.records_looked_at {
             for partition in std::mem::take(&mut self.listed) {
-                self.acknowledged(world, partition, Outcome { code: ErrorCode::NONE, message: None });
+                self.acknowledged(partition, Outcome { code: ErrorCode::NONE, message: None });
             }
         }
         let mut responses: Vec<ShareAcknowledgeTopicResponse> = Vec::new();
@@ -147,16 +137,9 @@ impl AcknowledgeRows {
                 }),
             }
         }
-        let endpoint = |node_id| share_acknowledge_response::NodeEndpoint {
-            node_id,
-            host: host(node_id),
-            port: PORT,
-            ..Default::default()
-        };
         ShareAcknowledgeResponse {
             acquisition_lock_timeout_ms: lock_timeout_ms(world, group_id),
             responses,
-            node_endpoints: self.leaders.into_iter().map(endpoint).collect(),
             ..Default::default()
         }
     }

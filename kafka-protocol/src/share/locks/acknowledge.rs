@@ -3,6 +3,7 @@ use std::time::Duration;
 use crate::protocol::AcknowledgeType;
 use crate::share::validate::AcknowledgementBatch;
 
+use super::batch::records;
 use super::timers::Lock;
 use super::{AcknowledgeError, AcknowledgeReason, DeliveryState, Record, Records, SharePartition};
 
@@ -11,11 +12,10 @@ use super::{AcknowledgeError, AcknowledgeReason, DeliveryState, Record, Records,
 pub(super) struct Undo {
     /// The index of the batch.
     batch: usize,
-    /// The index of the record, of those that have their own.
-    record: usize,
+    /// The offsets of the records.
+    first: i64,
+    last: i64,
     before: Record,
-    /// How many records shared it.
-    records: usize,
 }
 
 /// Who acknowledges, and until when its locks are renewed.
@@ -47,7 +47,7 @@ impl SharePartition {
         self.check_renewals(batches.clone())?;
         let sender = Sender {
             member: self.members.get(member_id),
-            deadline: now + self.config.lock_duration,
+            deadline: now.saturating_add(self.config.lock_duration),
             delivery_count_limit: self.config.delivery_count_limit,
         };
         let mut hint = 0;
@@ -145,7 +145,7 @@ impl SharePartition {
             {
                 let before = *record;
                 if sender.apply(record, ty) {
-                    self.undo.push(Undo { batch: index, record: 0, before, records: len });
+                    self.undo.push(Undo { batch: index, first, last, before });
                     self.acquired -= len;
                     if record.is_available() {
                         self.search_from = self.search_from.min(first);
@@ -166,51 +166,50 @@ impl SharePartition {
         sender: &Sender,
         batch: &AcknowledgementBatch<'_>,
     ) -> Result<(), AcknowledgeReason> {
-        let held = &mut self.batches[index];
-        let first = held.first;
-        let (from, records) = held.each(batch.first_offset.max(self.start_offset), batch.last_offset);
+        let (first, last) = (batch.first_offset.max(self.start_offset), batch.last_offset);
+        let (timers, undo) = (&mut self.timers, &mut self.undo);
         let mut renewed: Option<Lock> = None;
         let mut done = Ok(());
-        for (offset, record) in (from..).zip(records) {
+        self.batches[index].each().try_change(first, last, |first, last, record| {
             if !record.is_acquired() {
-                done = Err(AcknowledgeReason::OffsetNotAcquired { offset });
-                break;
+                done = Err(AcknowledgeReason::OffsetNotAcquired { offset: first });
+                return None;
             }
             if sender.member != Some(record.member) {
-                done = Err(AcknowledgeReason::NotOwnerOfOffset { offset });
-                break;
+                done = Err(AcknowledgeReason::NotOwnerOfOffset { offset: first });
+                return None;
             }
             let before = *record;
-            if sender.apply(record, batch.acknowledge_type((offset - batch.first_offset) as usize)) {
-                self.undo.push(Undo { batch: index, record: (offset - first) as usize, before, records: 1 });
-                self.acquired -= 1;
+            let (ty, last) = type_of(batch, first, last);
+            if sender.apply(record, ty) {
+                undo.push(Undo { batch: index, first, last, before });
+                self.acquired -= records(first, last);
                 if record.is_available() {
-                    self.search_from = self.search_from.min(offset);
+                    self.search_from = self.search_from.min(first);
                 }
             } else {
                 match &mut renewed {
-                    Some(lock) if lock.last + 1 == offset => lock.last = offset,
+                    Some(lock) if lock.last + 1 == first => lock.last = last,
                     _ => {
-                        let lock = Lock { deadline: sender.deadline, first: offset, last: offset };
-                        renewed.replace(lock).into_iter().for_each(|lock| self.timers.push(lock));
+                        let lock = Lock { deadline: sender.deadline, first, last };
+                        renewed.replace(lock).into_iter().for_each(|lock| timers.push(lock));
                     }
                 }
             }
-        }
-        renewed.into_iter().for_each(|lock| self.timers.push(lock));
+            Some(last)
+        });
+        renewed.into_iter().for_each(|lock| timers.push(lock));
         done
     }
 
     /// Takes back what has been applied, but for renewals.
     fn roll_back(&mut self) {
-        for Undo { batch, record, before, records } in self.undo.drain(..).rev() {
+        for Undo { batch, first, last, before } in self.undo.drain(..).rev() {
             match &mut self.batches[batch].records {
                 Records::Whole(whole) => *whole = before,
-                // A batch that has been split since.
-                Records::Each(each) if records > 1 => each.fill(before),
-                Records::Each(each) => each[record] = before,
+                Records::Each(runs) => runs.change(first, last, |_, _, record| *record = before),
             }
-            self.acquired += records;
+            self.acquired += records(first, last);
         }
     }
 }
@@ -229,6 +228,17 @@ impl Sender {
         }
         true
     }
+}
+
+/// The type of an offset of a batch, and the last of those behind it up to `last` that have the same.
+fn type_of(batch: &AcknowledgementBatch<'_>, first: i64, last: i64) -> (AcknowledgeType, i64) {
+    let index = first.abs_diff(batch.first_offset) as usize;
+    let ty = batch.acknowledge_type(index);
+    let others = match batch.acknowledge_types {
+        [_] => return (ty, last),
+        types => types[index..].iter().take(records(first, last)),
+    };
+    (ty, first + others.take_while(|other| **other == ty).count() as i64 - 1)
 }
 
 /// Whether there are as many types as [`AcknowledgementBatch::acknowledge_type`] needs, and all have a name.

@@ -3,9 +3,9 @@ use std::time::Duration;
 use crate::messages::share_fetch_response::AcquiredRecords;
 use crate::share::ShareAcquireMode;
 
-use super::batch::InFlightBatch;
+use super::batch::{InFlightBatch, records};
 use super::timers::Lock;
-use super::{Record, Records, SharePartition};
+use super::{LAST_OFFSET, Record, Records, SharePartition};
 
 /// A record batch in the log, by its offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl SharePartition {
         let mut acquisition = Acquisition {
             fetch,
             member: self.members.number(member_id),
-            deadline: now + self.config.lock_duration,
+            deadline: now.saturating_add(self.config.lock_duration),
             first: base.max(self.start_offset),
             last,
             left,
@@ -124,13 +124,13 @@ impl SharePartition {
     /// How many records may be acquired, and up to which offset.
     fn room(&self, fetch: &Acquire<'_>) -> Option<(i64, i64)> {
         let wanted = i64::from(fetch.max_records);
-        let (last, end) = (fetch.record_batches.last()?.last_offset, self.end_offset());
-        let free = self.config.max_record_locks - self.in_flight_records();
+        let (last, end) = (fetch.record_batches.last()?.last_offset.min(LAST_OFFSET), self.end_offset());
+        let free = self.config.max_record_locks.saturating_sub(self.in_flight_records());
         let (left, last) = if wanted.min(free) > 0 {
             (wanted.min(free), last)
         } else {
             // What is in flight may be acquired again, nothing else.
-            (wanted.min(end - fetch.fetch_offset), last.min(end - 1))
+            (wanted.min(end.saturating_sub(fetch.fetch_offset)), last.min(end - 1))
         };
         (left > 0 && last >= self.start_offset).then_some((left, last))
     }
@@ -195,13 +195,16 @@ impl SharePartition {
         };
         let (mut count, mut throttled) = (0, false);
         let mut run: Option<(i64, i64, i16)> = None;
-        let batch = &mut self.batches[index];
-        let len = batch.len();
-        let (from, records) = batch.each(acquisition.first, acquisition.last);
-        for (offset, record) in (from..).zip(records).filter(|(_, record)| record.is_available()) {
+        let (timers, len) = (&mut self.timers, self.batches[index].len());
+        let (from, to) = (acquisition.first, acquisition.last);
+        self.batches[index].each().try_change(from, to, |first, last, record| {
+            if !record.is_available() {
+                return Some(last);
+            }
             let deliveries = record.delivery_count;
-            if count >= most || count > 0 && deliveries + 1 >= alone {
-                break;
+            let is_alone = deliveries.saturating_add(1) >= alone;
+            if count >= most || count > 0 && is_alone {
+                return None;
             }
             if deliveries >= throttled_from && !throttled {
                 throttled = true;
@@ -209,23 +212,24 @@ impl SharePartition {
                 // Brokers do not mind when records in front of the first such one are as many already.
                 most = if count < few { most.min(few) } else { most };
             }
+            if is_alone {
+                most = 1;
+            }
+            let taken = records(first, last).min(most - count);
+            let last = first + taken as i64 - 1;
             record.acquire(acquisition.member, acquisition.deadline);
-            count += 1;
+            count += taken;
             match &mut run {
-                Some((_, last, with)) if *last + 1 == offset && *with == record.delivery_count => {
-                    *last = offset;
-                }
+                Some((_, to, with)) if *to + 1 == first && *with == record.delivery_count => *to = last,
                 _ => {
-                    let next = (offset, offset, record.delivery_count);
+                    let next = (first, last, record.delivery_count);
                     if let Some((first, last, with)) = run.replace(next) {
-                        self.timers.push(acquisition.acquired(first, last, with));
+                        timers.push(acquisition.acquired(first, last, with));
                     }
                 }
             }
-            if record.delivery_count >= alone {
-                break;
-            }
-        }
+            Some(last)
+        });
         if let Some((first, last, with)) = run {
             self.timers.push(acquisition.acquired(first, last, with));
         }
@@ -283,10 +287,9 @@ impl SharePartition {
                 Records::Whole(record) if locked as usize == (end - first + 1) as usize => {
                     record.acquire(member, deadline);
                 }
-                _ => {
-                    let (_, records) = batch.each(first, first + locked - 1);
-                    records.iter_mut().for_each(|record| record.acquire(member, deadline));
-                }
+                _ => batch
+                    .each()
+                    .change(first, first + locked - 1, |_, _, record| record.acquire(member, deadline)),
             }
             self.put_new(acquisition, index, batch, first + locked - 1);
             return 1;
@@ -298,7 +301,7 @@ impl SharePartition {
         if end - first + 1 > batch_size {
             let skip = record_batches.partition_point(|batch| batch.base_offset <= first);
             for batch in record_batches[skip..].iter().take_while(|batch| batch.base_offset <= end) {
-                if batch.base_offset - from >= batch_size {
+                if batch.base_offset.saturating_sub(from) >= batch_size {
                     let last = batch.base_offset - 1;
                     self.put_new(
                         acquisition,
@@ -371,15 +374,9 @@ impl InFlightBatch {
         match &self.records {
             Records::Whole(record) if record.is_available() => record.delivery_count,
             Records::Whole(_) => 0,
-            Records::Each(records) => {
-                let from = (first.max(self.first) - self.first) as usize;
-                let to = (last.min(self.last) - self.first + 1) as usize;
-                let records = records.get(from..to).unwrap_or_default().iter();
-                records
-                    .filter(|record| record.is_available())
-                    .map(|record| record.delivery_count)
-                    .max()
-                    .unwrap_or(0)
+            Records::Each(runs) => {
+                let available = runs.within(first, last).filter(|(.., record)| record.is_available());
+                available.map(|(.., record)| record.delivery_count).max().unwrap_or(0)
             }
         }
     }

@@ -1,6 +1,8 @@
 use std::ops::{RangeInclusive, RangeTo};
 use std::time::Duration;
 
+use super::runs::Runs;
+
 /// The state of a record in flight, with the numbers of `DeliveryState` in the messages of persisted state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i8)]
@@ -59,7 +61,7 @@ impl Record {
     }
 
     /// Whether two records differ in nothing that can be seen.
-    fn looks_like(&self, other: &Self) -> bool {
+    pub(super) fn looks_like(&self, other: &Self) -> bool {
         self.state == other.state
             && self.delivery_count == other.delivery_count
             && (!self.is_acquired() || self.member == other.member)
@@ -78,8 +80,8 @@ pub(super) struct InFlightBatch {
 pub(super) enum Records {
     /// All have one state and one lock.
     Whole(Record),
-    /// Each has its own.
-    Each(Vec<Record>),
+    /// They have states of their own.
+    Each(Runs),
 }
 
 impl InFlightBatch {
@@ -89,22 +91,17 @@ impl InFlightBatch {
 
     /// How many offsets there are.
     pub(super) const fn len(&self) -> usize {
-        (self.last - self.first + 1) as usize
+        records(self.first, self.last)
     }
 
-    /// Gives each record its own state, and the states from `from` to `to` (clipped to the batch) with the first offset
-    /// of them.
-    pub(super) fn each(&mut self, from: i64, to: i64) -> (i64, &mut [Record]) {
+    /// Gives the records states of their own.
+    pub(super) fn each(&mut self) -> &mut Runs {
         if let Records::Whole(record) = self.records {
-            self.records = Records::Each(vec![record; self.len()]);
+            self.records = Records::Each(Runs::new(self.first, self.last, record));
         }
-        let (first, last) = (self.first, self.last);
-        let (from, to) = (from.max(first), to.min(last));
         match &mut self.records {
-            Records::Each(records) if from <= to => {
-                (from, &mut records[(from - first) as usize..=(to - first) as usize])
-            }
-            _ => (from, &mut []),
+            Records::Each(runs) => runs,
+            Records::Whole(_) => unreachable!("they have been given"),
         }
     }
 
@@ -116,22 +113,13 @@ impl InFlightBatch {
         )
     }
 
-    /// The states of the records, one for all or one for each.
-    fn states(&self) -> &[Record] {
-        match &self.records {
-            Records::Whole(record) => std::slice::from_ref(record),
-            Records::Each(records) => records,
-        }
-    }
-
     /// The first offset, from one on, whose state is as wanted.
     fn find(&self, from: i64, wanted: impl Fn(&Record) -> bool) -> Option<i64> {
         let from = from.max(self.first);
         match &self.records {
             Records::Whole(record) => (from <= self.last && wanted(record)).then_some(from),
-            Records::Each(records) => {
-                let rest = records.get((from - self.first) as usize..)?;
-                rest.iter().position(wanted).map(|index| from + index as i64)
+            Records::Each(runs) => {
+                runs.within(from, self.last).find(|(_, _, record)| wanted(record)).map(|(first, ..)| first)
             }
         }
     }
@@ -156,7 +144,10 @@ impl InFlightBatch {
         match &self.records {
             Records::Whole(record) if record.is_acquired() => self.len(),
             Records::Whole(_) => 0,
-            Records::Each(records) => records.iter().filter(|record| record.is_acquired()).count(),
+            Records::Each(runs) => {
+                let acquired = runs.within(self.first, self.last).filter(|(.., record)| record.is_acquired());
+                acquired.map(|(first, last, _)| records(first, last)).sum()
+            }
         }
     }
 
@@ -175,18 +166,17 @@ impl InFlightBatch {
                 (len, record.is_available().then_some(first))
             }
             Records::Whole(_) => (0, None),
-            Records::Each(_) => {
-                let (from, records) = self.each(*offsets.start(), *offsets.end());
+            Records::Each(runs) => {
                 let (mut count, mut first_available) = (0, None);
-                for (offset, record) in (from..).zip(records) {
+                runs.change(*offsets.start(), *offsets.end(), |first, last, record| {
                     if record.is_acquired() && which(record) {
                         record.release(delivery_count_limit);
-                        count += 1;
+                        count += records(first, last);
                         if record.is_available() && first_available.is_none() {
-                            first_available = Some(offset);
+                            first_available = Some(first);
                         }
                     }
-                }
+                });
                 (count, first_available)
             }
         }
@@ -196,24 +186,28 @@ impl InFlightBatch {
     /// latter.
     pub(super) fn archive(&mut self, below: RangeTo<i64>, acquired: bool) -> usize {
         let mut locked = 0;
-        for record in self.each(i64::MIN, below.end - 1).1 {
-            locked += usize::from(acquired && record.is_acquired());
-            if record.is_available() || acquired && record.is_acquired() {
+        self.each().change(i64::MIN, below.end - 1, |first, last, record| {
+            if acquired && record.is_acquired() {
+                locked += records(first, last);
+                record.state = DeliveryState::Archived;
+            } else if record.is_available() {
                 record.state = DeliveryState::Archived;
             }
-        }
+        });
         locked
     }
 
     /// Ranges of records that look alike.
     pub(super) fn runs(&self) -> impl Iterator<Item = (i64, i64, &Record)> {
-        let states = self.states();
-        let step = if states.len() == 1 { self.len() as i64 } else { 1 };
-        let mut first = self.first;
-        states.chunk_by(Record::looks_like).map(move |run| {
-            let from = first;
-            first += run.len() as i64 * step;
-            (from, first - 1, &run[0])
-        })
+        let (whole, each) = match &self.records {
+            Records::Whole(record) => (Some((self.first, self.last, record)), None),
+            Records::Each(runs) => (None, Some(runs.alike())),
+        };
+        whole.into_iter().chain(each.into_iter().flatten())
     }
+}
+
+/// How many records there are from one offset to another, inclusive.
+pub(super) const fn records(first: i64, last: i64) -> usize {
+    (last - first + 1) as usize
 }

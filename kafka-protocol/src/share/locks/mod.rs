@@ -52,7 +52,8 @@
 //! - Acknowledgements of a partition in one request are applied all or none, but for renewals: those in front of
 //!   what fails stay (measured).
 //! - Records that were acquired together have one state and one lock. An acknowledgement of a part of them, or with a
-//!   type for each offset, gives each its own from then on. Whole ranges cost the same whatever their length.
+//!   type for each offset, gives each its own from then on. Time and memory grow with the pieces that ranges have come to
+//!   be in, not with how long they are.
 //! - Records that failed often come in smaller ranges, so that a single bad one does not take all others with it: from
 //!   [half](LockConfig::delivery_count_limit) of the deliveries on half of a range, then a quarter of it and so on, and
 //!   alone for the last delivery (measured for the limit 5, otherwise Kafka's source).
@@ -73,6 +74,7 @@ mod batch;
 mod error;
 mod members;
 mod restore;
+mod runs;
 mod timers;
 
 use std::collections::VecDeque;
@@ -87,6 +89,9 @@ use acknowledge::Undo;
 use batch::{InFlightBatch, Record, Records};
 use members::Members;
 use timers::Timers;
+
+/// The highest offset that a record can have: the offset behind it is one too.
+const LAST_OFFSET: i64 = i64::MAX - 1;
 
 /// What a share group is configured to, as far as locks are concerned. May change at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +156,9 @@ pub struct SharePartition {
 }
 
 impl SharePartition {
-    /// A share partition that starts at an offset, with nothing in flight.
+    /// A share partition that starts at an offset, with nothing in flight. An offset below 0 counts as 0.
     pub fn new(config: LockConfig, start_offset: i64) -> Self {
+        let start_offset = start_offset.max(0);
         Self {
             config,
             start_offset,

@@ -1,5 +1,5 @@
 use super::batch::InFlightBatch;
-use super::{DeliveryState, LockConfig, Record, SharePartition};
+use super::{DeliveryState, LAST_OFFSET, LockConfig, Record, SharePartition};
 
 /// The state of a range of records, as in the messages of persisted state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +53,17 @@ impl SharePartition {
         PersistedState { start_offset: self.start_offset, state_batches }
     }
 
-    /// A share partition as a new leader finds it. Ranges that are out of order or below the start offset count as far as
-    /// they go on from the ones before.
+    /// A share partition as a new leader finds it.
+    ///
+    /// The state may come from anywhere: ranges that are out of order or below the start offset count as far as they go on
+    /// from the ones before, a start offset or delivery count below 0 counts as 0, and as no record has the offset
+    /// 9223372036854775807, no range goes up to there.
     pub fn restore(config: LockConfig, state: &PersistedState) -> Self {
         let mut partition = Self::new(config, state.start_offset);
-        let mut next = state.start_offset;
+        let mut next = partition.start_offset;
         for batch in &state.state_batches {
-            let first = batch.first_offset.max(next);
-            if first > batch.last_offset {
+            let (first, last) = (batch.first_offset.max(next), batch.last_offset.min(LAST_OFFSET));
+            if first > last {
                 continue;
             }
             if next < first {
@@ -73,11 +76,11 @@ impl SharePartition {
             };
             let record = Record {
                 state: delivery_state,
-                delivery_count: batch.delivery_count,
+                delivery_count: batch.delivery_count.max(0),
                 ..Record::undelivered()
             };
-            partition.batches.push_back(InFlightBatch::whole(first, batch.last_offset, record));
-            next = batch.last_offset + 1;
+            partition.batches.push_back(InFlightBatch::whole(first, last, record));
+            next = last + 1;
         }
         partition.settle();
         partition

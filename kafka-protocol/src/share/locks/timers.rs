@@ -58,7 +58,7 @@ impl Timers {
             }
             self.queue.pop_front();
         }
-        if self.queue.len() > FEW + 2 * locked {
+        if self.queue.len() > locked.saturating_mul(2).saturating_add(FEW) {
             self.queue.retain(|lock| first_locked(lock).is_some());
         }
     }
