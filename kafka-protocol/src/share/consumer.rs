@@ -98,7 +98,8 @@ use crate::wire::Str;
 ///
 /// - What becomes of a renewal is kept per partition, so that one node's answer does not hold up another's.
 /// - A renewed record comes with the first poll after the answer.
-/// - Records whose locks may have run out while they waited are [dropped](Event::Dropped).
+/// - Records whose locks may have run out while they waited for a poll, renewed ones too, are
+///   [dropped](Event::Dropped).
 /// - A renewal that the node cannot take is refused by [`renew`](Self::renew), and the session goes on.
 /// - Acknowledgements that have not been sent survive a session that has to be opened again over the same connection, as
 ///   the locks do (measured).

@@ -303,7 +303,7 @@ impl ShareConsumer {
             if of != node {
                 continue;
             }
-            let records = self.current[at].lose_renewed();
+            let records = self.current[at].drop_all();
             if records > 0 {
                 self.events.push(Event::Dropped { partition, records, reason: DropReason::Disconnected });
             }

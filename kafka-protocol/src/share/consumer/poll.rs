@@ -75,7 +75,8 @@ pub enum Event {
         /// The commit.
         commit: CommitId,
     },
-    /// Records were acquired and are not delivered, as their locks ran out or were lost before they could be.
+    /// Records were acquired or renewed and are not given to the application, as their locks may have run out, or were
+    /// lost, before they could be. They will be delivered again, to whomever.
     Dropped {
         /// The partition.
         partition: TopicIdPartition,
@@ -130,7 +131,7 @@ pub enum Event {
     Closed,
 }
 
-/// Why records that were acquired are not delivered.
+/// Why records that were acquired or renewed are not given to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropReason {
