@@ -30,6 +30,8 @@ pub(super) struct App {
     done_at: Duration,
     /// Until when it does not poll, after a commit.
     away_until: Duration,
+    /// Whether it has not polled since.
+    is_away: bool,
     /// Records of the last poll, without an acknowledgement; until when they are locked.
     in_hand: Vec<((TopicIdPartition, i64), Duration)>,
     /// What it has acknowledged and not heard of.
@@ -80,6 +82,7 @@ impl App {
             wake_at: now,
             done_at: now,
             away_until: now,
+            is_away: false,
             in_hand: Vec::new(),
             unheard: BTreeMap::new(),
             commits: BTreeSet::new(),
@@ -87,9 +90,9 @@ impl App {
         }
     }
 
-    /// Whether everything that it has said has been answered.
+    /// Whether everything that it has said has been answered, and it polls, so that it has heard of what was dropped.
     pub(super) fn is_settled(&self) -> bool {
-        self.in_hand.is_empty() && self.unheard.is_empty() && self.commits.is_empty()
+        !self.is_away && self.in_hand.is_empty() && self.unheard.is_empty() && self.commits.is_empty()
     }
 
     pub(super) fn close(&mut self, now: Duration) {
@@ -97,6 +100,7 @@ impl App {
             self.is_closing = true;
             // What has no acknowledgement goes back to the brokers, and renewals are of no use.
             self.in_hand.clear();
+            self.is_away = false;
             self.consumer.close(now);
             self.wake_at = now;
         }
@@ -158,6 +162,7 @@ impl Simulation {
         let poll = if app.is_closing || is_busy {
             app.consumer.drive(now)
         } else {
+            app.is_away = false;
             self.model.let_go(at, &app.in_hand);
             app.acknowledge(&mut self.random)?;
             if self.random.once_in(3) && !app.unheard.is_empty() {
@@ -168,6 +173,7 @@ impl Simulation {
                 }
             }
             if app.away_until > now {
+                app.is_away = true;
                 app.consumer.drive(now)
             } else {
                 app.consumer.poll(now).map_err(|error| error.to_string())?
