@@ -71,7 +71,7 @@ impl Delivery {
         options: &ReadOptions,
     ) -> (Self, Option<crate::records::RecordsError>) {
         let Fetched { topic, partition, node, link, sent_at, lock_timeout, field, acquired } = fetched;
-        let lock_deadline = lock_timeout.map(|timeout| sent_at + timeout);
+        let lock_deadline = lock_timeout.map(|timeout| sent_at.saturating_add(timeout));
         let decoded = decode(field, acquired, lock_deadline, options);
         let delivery = Self {
             topic,

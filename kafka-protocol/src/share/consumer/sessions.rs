@@ -105,7 +105,7 @@ impl ShareConsumer {
         let Some(commit) = commit else {
             return self.leaders[leader].pending.partition_mut(partition).merge(acknowledgements);
         };
-        let deadline = self.now + self.config.api_timeout;
+        let deadline = self.now.saturating_add(self.config.api_timeout);
         let commits = &mut self.leaders[leader].commits;
         match commits.back_mut().filter(|part| part.commit == commit) {
             Some(part) => part.acknowledgements.partition_mut(partition).merge(acknowledgements),
@@ -396,6 +396,6 @@ impl ShareConsumer {
     pub(super) fn back_off(&mut self, at: usize) {
         let leader = &mut self.leaders[at];
         leader.failures += 1;
-        leader.retry_at = self.now + self.config.backoff(leader.failures);
+        leader.retry_at = self.now.saturating_add(self.config.backoff(leader.failures));
     }
 }
