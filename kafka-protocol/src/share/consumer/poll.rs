@@ -170,6 +170,13 @@ pub enum ShareConsumerError {
     },
     /// No topics to subscribe to.
     NoTopics,
+    /// The configuration is one with which nothing can work.
+    InvalidConfig {
+        /// The field of [`ShareConsumerConfig`](super::ShareConsumerConfig).
+        field: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The consumer is closed or has failed.
     Closed,
 }
@@ -196,6 +203,7 @@ impl fmt::Display for ShareConsumerError {
                     "node {node} has no renew acknowledgements (ShareFetch and ShareAcknowledge versions 2+)"
                 )
             }
+            Self::InvalidConfig { field, reason } => write!(f, "{field} {reason}"),
             Self::NoTopics => f.write_str("there are no topics to subscribe to"),
             Self::Closed => f.write_str("the share consumer is closed"),
         }
