@@ -3,6 +3,7 @@
 mod driver;
 mod errors;
 mod hostile;
+mod leaders;
 mod renewals;
 
 use std::time::Duration;
@@ -237,6 +238,22 @@ fn damaged_batches_are_rejected_and_too_large_ones_released() {
 }
 
 #[test]
+fn the_lock_timeout_is_known_even_if_nothing_of_a_fetch_can_be_read() {
+    let (mut cluster, partition) = one_partition(&[]);
+    let mut damaged = BatchBuilder::new();
+    damaged.append(&NewRecord { value: Some(b"damaged"), ..Default::default() }).unwrap();
+    let mut damaged = damaged.finish().unwrap().to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    cluster.append(partition, &damaged).unwrap();
+    cluster.configure_group("g", lock_config(20_000));
+    let mut driver = explicit(cluster);
+    assert!(driver.poll().is_empty());
+    driver.pass(ms(6000));
+    assert!(driver.events.iter().any(|event| matches!(event, Event::Unreadable { .. })));
+    assert_eq!(driver.consumer.acquisition_lock_timeout(), Some(ms(20_000)));
+}
+
+#[test]
 fn records_that_wait_longer_than_their_locks_are_dropped() {
     let config = ClusterConfig { group: lock_config(1000), ..Default::default() };
     let (mut cluster, partitions) = cluster(config, &[1, 2]);
@@ -291,29 +308,6 @@ fn in_record_limit_mode_one_leader_at_a_time_is_fetched_from() {
 }
 
 #[test]
-fn a_new_leader_is_followed_without_metadata_and_the_old_ones_records_fail() {
-    let (cluster, partition) = one_partition(&[1]);
-    let mut driver = explicit(cluster);
-    let records = driver.wait_for_records();
-    append(&mut driver.cluster, partition, &[1]);
-    driver.cluster.set_leader(driver.now, partition, Some(1));
-    driver.sent.clear();
-    driver.acknowledge(&records, ACCEPT);
-    let again = driver.wait_for_records();
-    assert_eq!((again[0].node, offsets(&again).len()), (1, 2));
-    assert_eq!(driver.outcomes()[0], (0, 1, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0));
-    assert!(driver.sent.iter().any(|(node, _)| *node == 1));
-    // The old leader is forgotten once nothing is left to do there, with its connection.
-    assert!(driver.disconnected.contains(&2));
-    // Records of a leader that has changed cannot be acknowledged.
-    driver.cluster.set_leader(driver.now, partition, Some(2));
-    driver.acknowledge(&again, ACCEPT);
-    driver.poll();
-    driver.pass(ms(600));
-    driver.outcomes();
-}
-
-#[test]
 fn closing_sends_the_last_acknowledgements_and_leaves_the_group() {
     let (cluster, partition) = one_partition(&[3]);
     let mut driver = explicit(cluster);
@@ -358,6 +352,56 @@ fn a_consumer_that_never_joined_is_closed_at_once() {
         ShareConsumer::new(config(AcknowledgementMode::Implicit)).subscribe(Duration::ZERO, [""; 0]),
         Err(ShareConsumerError::NoTopics)
     );
+}
+
+#[test]
+fn a_configuration_with_which_nothing_can_work_is_refused() {
+    let good = || config(AcknowledgementMode::Implicit);
+    let table = [
+        (ShareConsumerConfig { group_id: "".into(), ..good() }, "group_id is empty"),
+        (ShareConsumerConfig { member_id: "".into(), ..good() }, "member_id is empty"),
+        (
+            ShareConsumerConfig { member_id: "\u{e9}".repeat(37).into(), ..good() },
+            "member_id has more than 36 characters",
+        ),
+        (ShareConsumerConfig { rack_id: Some("".into()), ..good() }, "rack_id is empty"),
+        (ShareConsumerConfig { bootstrap: vec![], ..good() }, "bootstrap has no broker"),
+    ];
+    for (config, expected) in table {
+        let mut consumer = ShareConsumer::new(config);
+        let error = consumer.subscribe(ms(0), ["t"]).unwrap_err();
+        assert!(matches!(error, ShareConsumerError::InvalidConfig { .. }));
+        assert_eq!(error.to_string(), expected);
+        let poll = consumer.poll(ms(0)).unwrap();
+        assert_eq!((poll.actions, poll.deadline), (vec![], None), "{expected}: nothing is sent");
+    }
+    let longest = ShareConsumerConfig { member_id: "\u{e9}".repeat(36).into(), ..good() };
+    assert_eq!(ShareConsumer::new(longest).subscribe(ms(0), ["t"]), Ok(()));
+}
+
+#[test]
+fn durations_without_a_limit_are_no_limit() {
+    let (cluster, _) = one_partition(&[1]);
+    let config = ShareConsumerConfig {
+        request_timeout: Duration::MAX,
+        api_timeout: Duration::MAX,
+        retry_backoff: Duration::MAX,
+        retry_backoff_max: Duration::MAX,
+        metadata_max_age: Duration::MAX,
+        ..config(AcknowledgementMode::Explicit)
+    };
+    let mut driver = Driver::new(cluster, config);
+    // Retries would wait for ever, so nothing may fail on the way.
+    let records = driver.wait_for_records();
+    driver.acknowledge(&records, ACCEPT);
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert_eq!(driver.outcomes(), [(0, 1, 0)]);
+    driver.stop(2);
+    driver.pass(ms(10_000));
+    driver.consumer.close(driver.now);
+    driver.pass(ms(1000));
+    assert!(driver.consumer.is_closed());
 }
 
 #[test]

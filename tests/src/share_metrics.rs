@@ -139,18 +139,34 @@ kafka_server_sharegroupmetrics_recordacknowledgements_rate{ackType="Renew",windo
 }
 
 #[test]
-fn the_clients_rate_looks_back_for_two_samples() {
+fn the_clients_rate_is_that_of_kafkas_java_client() {
+    let mut rates = 0;
+    for line in include_str!("../share/rates.txt").lines().filter(|line| !line.starts_with('#')) {
+        let mut rate = Rate::default();
+        for step in line.split(", ") {
+            let fields: Vec<&str> = step.split(' ').collect();
+            let [what, now, value] = fields[..] else { panic!("{step}") };
+            let now = Duration::from_millis(now.parse().unwrap());
+            if what == "record" {
+                rate.record(now, value.parse().unwrap());
+                continue;
+            }
+            let (ours, theirs) = (rate.per_second(now), value.parse::<f64>().unwrap());
+            assert!((ours - theirs).abs() <= 1e-9 * theirs, "{ours}, not {step}, in {line}");
+            rates += 1;
+        }
+    }
+    assert!(rates > 250, "{rates}");
+}
+
+#[test]
+fn the_clients_rate_begins_without_a_peak_and_ends_at_zero() {
     let mut rate = Rate::default();
     assert_eq!((rate.total(), rate.per_second(seconds(7))), (0, 0.0));
     rate.record(seconds(10), 60);
-    assert_eq!(rate.per_second(seconds(11)), 2.0, "not 60 in one second");
-    rate.record(seconds(39), 30);
-    assert_eq!(rate.per_second(seconds(40)), 3.0);
-    rate.record(seconds(40), 30); // a new sample
-    assert_eq!(rate.per_second(seconds(50)), 3.0);
-    assert_eq!(rate.per_second(seconds(69)), 120.0 / 59.0);
-    assert_eq!(rate.per_second(seconds(70)), 1.0, "the first sample is too old");
-    assert_eq!((rate.total(), rate.per_second(seconds(200))), (120, 0.0));
+    assert_eq!([10, 20, 40].map(|now| rate.per_second(seconds(now))), [2.0, 1.5, 2.0]);
+    assert_eq!((rate.total(), rate.per_second(seconds(70))), (60, 0.0));
+    assert_eq!(rate.per_second(Duration::MAX), 0.0);
 }
 
 #[test]
@@ -159,10 +175,10 @@ fn the_clients_metrics_read_as_in_jmx_and_in_prometheus() {
     metrics.acknowledgements_send.record(seconds(1), 60);
     metrics.acknowledgements_error.record(seconds(1), 30);
     let (mut jmx, mut prometheus) = (String::new(), String::new());
-    metrics.write_jmx(seconds(2), "worker-1", &mut jmx).unwrap();
+    metrics.write_jmx(seconds(11), "worker-1", &mut jmx).unwrap();
     metrics.write_prometheus(seconds(2), "a\"b", &mut prometheus).unwrap();
     let bean = "kafka.consumer:type=consumer-share-fetch-manager-metrics,client-id=worker-1";
-    let lines = ["send-total 60", "send-rate 2", "error-total 30", "error-rate 1"];
+    let lines = ["send-total 60", "send-rate 1.5", "error-total 30", "error-rate 0.75"];
     assert_eq!(jmx, lines.map(|line| format!("{bean} acknowledgements-{line}\n")).concat());
     let line =
         "kafka_consumer_share_fetch_manager_metrics_acknowledgements_send_total{client_id=\"a\\\"b\"} 60\n";

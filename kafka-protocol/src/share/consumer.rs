@@ -98,7 +98,8 @@ use crate::wire::Str;
 ///
 /// - What becomes of a renewal is kept per partition, so that one node's answer does not hold up another's.
 /// - A renewed record comes with the first poll after the answer.
-/// - Records whose locks may have run out while they waited are [dropped](Event::Dropped).
+/// - Records whose locks may have run out while they waited for a poll, renewed ones too, are
+///   [dropped](Event::Dropped).
 /// - A renewal that the node cannot take is refused by [`renew`](Self::renew), and the session goes on.
 /// - Acknowledgements that have not been sent survive a session that has to be opened again over the same connection, as
 ///   the locks do (measured).
@@ -171,7 +172,8 @@ enum Receiver {
 }
 
 impl ShareConsumer {
-    /// A consumer that is not subscribed to anything yet.
+    /// A consumer that is not subscribed to anything yet. Whether its configuration will do, [`subscribe`](Self::subscribe)
+    /// tells; before that nothing is sent.
     pub fn new(config: ShareConsumerConfig) -> Self {
         Self {
             config,
@@ -203,7 +205,8 @@ impl ShareConsumer {
     ///
     /// # Errors
     ///
-    /// [`NoTopics`](ShareConsumerError::NoTopics); [`Closed`](ShareConsumerError::Closed).
+    /// [`NoTopics`](ShareConsumerError::NoTopics); [`InvalidConfig`](ShareConsumerError::InvalidConfig);
+    /// [`Closed`](ShareConsumerError::Closed).
     pub fn subscribe(
         &mut self,
         now: Duration,
@@ -214,6 +217,7 @@ impl ShareConsumer {
         if topics.is_empty() {
             return Err(ShareConsumerError::NoTopics);
         }
+        self.config.check()?;
         self.membership.subscribe(topics, self.now);
         self.control.need_metadata();
         Ok(())
@@ -336,7 +340,8 @@ impl ShareConsumer {
     /// How long acquisition locks last, as the broker has configured it for the group, not what is left of one. `None`
     /// before the first records.
     ///
-    /// It is that of the latest fetch which contributed to the records of the last poll. A renewal may bring another
+    /// It is that of the latest fetch which contributed to the records of the last poll, or which acquired records of
+    /// which none can be given to the application, as they cannot be read. A renewal may bring another
     /// one, which counts from the poll on that gives the record again.
     pub fn acquisition_lock_timeout(&self) -> Option<Duration> {
         self.lock_timeout

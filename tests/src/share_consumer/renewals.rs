@@ -2,10 +2,10 @@
 
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::share::broker::ClusterConfig;
-use kafka_protocol::share::consumer::{Event, ShareConsumerError};
+use kafka_protocol::share::consumer::{DropReason, Event, ShareConsumerConfig, ShareConsumerError};
 
 use super::driver::{Driver, SessionRequest, append, cluster, ms, offsets};
-use super::{ACCEPT, explicit, lock_config, one_partition};
+use super::{ACCEPT, AcknowledgementMode, config, explicit, lock_config, one_partition};
 
 #[test]
 fn a_poll_renews_by_a_fetch_that_fetches_nothing_and_the_next_gives_the_record_again() {
@@ -150,7 +150,7 @@ fn one_nodes_renewals_do_not_hold_up_anothers() {
     for partition in &partitions {
         append(&mut cluster, *partition, &[1]);
     }
-    let mut driver = Driver::new(cluster, super::config(super::AcknowledgementMode::Explicit));
+    let mut driver = Driver::new(cluster, config(AcknowledgementMode::Explicit));
     let mut records = driver.wait_for_records();
     while records.len() < 2 {
         // Both nodes' records in one poll.
@@ -182,4 +182,52 @@ fn renewals_are_lost_with_the_connection() {
     assert!(driver.events.iter().any(|event| matches!(event, Event::Dropped { records: 1, .. })));
     let again = driver.wait_for_records();
     assert_eq!(offsets(&again), [(partition, 0)]);
+}
+
+#[test]
+fn a_renewed_record_is_dropped_once_its_lock_may_have_run_out() {
+    let (mut cluster, partition) = one_partition(&[2]);
+    cluster.configure_group("g", lock_config(1000));
+    let mut driver = explicit(cluster);
+    driver.wait_for_records();
+    for offset in [0, 1] {
+        driver.consumer.renew(partition, offset).unwrap();
+    }
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert_eq!(driver.outcomes(), [(0, 4, 0), (1, 4, 0)]);
+    // What is acknowledged before is not dropped: the broker says what became of it.
+    driver.consumer.acknowledge(partition, 1, ACCEPT).unwrap();
+    driver.pass(ms(1000));
+    assert!(driver.poll().is_empty());
+    let dropped = Event::Dropped { partition, records: 1, reason: DropReason::LockExpired };
+    assert!(driver.events.contains(&dropped), "{:?}", driver.events);
+    let gone = Err(ShareConsumerError::NotAcquired { partition, offset: 0 });
+    assert_eq!(driver.consumer.acknowledge(partition, 0, ACCEPT), gone);
+    assert_eq!(driver.outcomes(), [(1, 1, ErrorCode::INVALID_RECORD_STATE.0)]);
+    let again = driver.wait_for_records();
+    assert_eq!((offsets(&again).len(), again[0].records[0].delivery_count), (2, 2));
+    assert!(again[0].records[0].lock_deadline > Some(driver.now));
+}
+
+#[test]
+fn a_renewed_record_is_dropped_when_another_broker_is_known_to_lead() {
+    let (cluster, partition) = one_partition(&[1]);
+    let metadata_max_age = ms(1000);
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig { metadata_max_age, ..config(AcknowledgementMode::Explicit) },
+    );
+    driver.wait_for_records();
+    driver.consumer.renew(partition, 0).unwrap();
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert_eq!(driver.outcomes(), [(0, 4, 0)]);
+    driver.cluster.set_leader(driver.now, partition, Some(1));
+    driver.pass(ms(2000));
+    assert!(driver.poll().is_empty());
+    let dropped = Event::Dropped { partition, records: 1, reason: DropReason::LeaderChanged };
+    assert!(driver.events.contains(&dropped), "{:?}", driver.events);
+    let again = driver.wait_for_records();
+    assert_eq!((again[0].node, offsets(&again)), (1, vec![(partition, 0)]));
 }

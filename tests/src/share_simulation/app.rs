@@ -28,6 +28,10 @@ pub(super) struct App {
     pub(super) wake_at: Duration,
     /// When it is through with the records in hand.
     done_at: Duration,
+    /// Until when it does not poll, after a commit.
+    away_until: Duration,
+    /// Whether it has not polled since.
+    is_away: bool,
     /// Records of the last poll, without an acknowledgement; until when they are locked.
     in_hand: Vec<((TopicIdPartition, i64), Duration)>,
     /// What it has acknowledged and not heard of.
@@ -77,6 +81,8 @@ impl App {
             is_slow: random.once_in(3),
             wake_at: now,
             done_at: now,
+            away_until: now,
+            is_away: false,
             in_hand: Vec::new(),
             unheard: BTreeMap::new(),
             commits: BTreeSet::new(),
@@ -84,9 +90,9 @@ impl App {
         }
     }
 
-    /// Whether everything that it has said has been answered.
+    /// Whether everything that it has said has been answered, and it polls, so that it has heard of what was dropped.
     pub(super) fn is_settled(&self) -> bool {
-        self.in_hand.is_empty() && self.unheard.is_empty() && self.commits.is_empty()
+        !self.is_away && self.in_hand.is_empty() && self.unheard.is_empty() && self.commits.is_empty()
     }
 
     pub(super) fn close(&mut self, now: Duration) {
@@ -94,6 +100,7 @@ impl App {
             self.is_closing = true;
             // What has no acknowledgement goes back to the brokers, and renewals are of no use.
             self.in_hand.clear();
+            self.is_away = false;
             self.consumer.close(now);
             self.wake_at = now;
         }
@@ -138,8 +145,12 @@ impl App {
             });
             self.in_hand.extend(locks);
         }
+        self.done_at = now + self.some_time(random);
+    }
+
+    fn some_time(&self, random: &mut Random) -> Duration {
         let slow: &[u64] = if self.is_slow { &[0, 10, 700, 1500, 2500] } else { &[0, 0, 1, 10, 100] };
-        self.done_at = now + Duration::from_millis(random.pick(slow));
+        Duration::from_millis(random.pick(slow))
     }
 }
 
@@ -147,17 +158,26 @@ impl Simulation {
     /// Lets an application do what it can do now.
     pub(super) fn run_app(&mut self, at: usize) -> Result<(), String> {
         let (now, app) = (self.now, &mut self.apps[at]);
-        let is_busy = !app.in_hand.is_empty() && app.done_at > now;
+        let is_busy = (!app.in_hand.is_empty() && app.done_at > now) || app.away_until > now;
         let poll = if app.is_closing || is_busy {
             app.consumer.drive(now)
         } else {
+            app.is_away = false;
             self.model.let_go(at, &app.in_hand);
             app.acknowledge(&mut self.random)?;
             if self.random.once_in(3) && !app.unheard.is_empty() {
                 let commit = app.consumer.commit(now).map_err(|error| error.to_string())?;
                 app.commits.insert(commit);
+                if self.random.once_in(3) {
+                    app.away_until = now + app.some_time(&mut self.random);
+                }
             }
-            app.consumer.poll(now).map_err(|error| error.to_string())?
+            if app.away_until > now {
+                app.is_away = true;
+                app.consumer.drive(now)
+            } else {
+                app.consumer.poll(now).map_err(|error| error.to_string())?
+            }
         };
         let Poll { actions, records, events, deadline } = poll;
         for action in actions {
@@ -181,7 +201,8 @@ impl Simulation {
             app.take(&records, &mut self.random, now);
         }
         let busy_until = (!app.in_hand.is_empty()).then_some(app.done_at);
-        app.wake_at = deadline.into_iter().chain(busy_until).min().unwrap_or(Duration::MAX);
+        let away_until = (app.away_until > now).then_some(app.away_until);
+        app.wake_at = deadline.into_iter().chain(busy_until).chain(away_until).min().unwrap_or(Duration::MAX);
         Ok(())
     }
 

@@ -15,13 +15,18 @@ use super::plan::{GROUP, Plan};
 use super::{Totals, counted};
 use crate::random::Random;
 
+/// The types that nodes count.
+const COUNTED: [AcknowledgeType; 4] =
+    [AcknowledgeType::ACCEPT, AcknowledgeType::RELEASE, AcknowledgeType::REJECT, AcknowledgeType::RENEW];
+
 /// What is known of records, and of sessions.
 pub(super) struct Model {
     partitions: BTreeMap<TopicIdPartition, Partition>,
     records: BTreeMap<(TopicIdPartition, i64), Record>,
     /// Per connection: the epoch in flight, and the one that must come next.
     epochs: BTreeMap<ConnectionId, (Option<i32>, i32)>,
-    accepts_heard: u64,
+    /// Acknowledgements that have succeeded, by the types of `COUNTED`.
+    heard: [u64; 4],
 }
 
 #[derive(Default)]
@@ -53,7 +58,7 @@ impl Model {
             partitions: partitions.into_iter().map(|partition| (partition, Partition::default())).collect(),
             records: BTreeMap::new(),
             epochs: BTreeMap::new(),
-            accepts_heard: 0,
+            heard: [0; 4],
         }
     }
 
@@ -208,6 +213,9 @@ impl Model {
             return Ok(());
         }
         for (offset, ty) in result.acknowledgements.iter() {
+            if let Some(at) = COUNTED.iter().position(|counted| *counted == ty) {
+                self.heard[at] += 1;
+            }
             let Some(record) = self.records.get_mut(&(partition, offset)) else {
                 // Released only where an acquired range comes without any record batch.
                 if ty != AcknowledgeType::GAP && ty != AcknowledgeType::RELEASE {
@@ -239,7 +247,6 @@ impl Model {
                     record.has_ended |= !is_late;
                     if ty == AcknowledgeType::ACCEPT {
                         totals.accepted += 1;
-                        self.accepts_heard += 1;
                     } else {
                         totals.rejected += 1;
                     }
@@ -329,11 +336,13 @@ impl Model {
                 return Err(format!("{partition} {offset} is gone after delivery {}", record.delivery_count));
             }
         }
-        let accepted =
-            |node| cluster.metrics(node).map_or(0, |metrics| counted(metrics, AcknowledgeType::ACCEPT));
-        let counted: u64 = (1..=plan.nodes).map(accepted).sum();
-        if !plan.has_faults && counted != self.accepts_heard {
-            return Err(format!("the nodes count {counted} accepts, the consumers {}", self.accepts_heard));
+        let by_node = |ty| move |node| cluster.metrics(node).map_or(0, |metrics| counted(metrics, ty));
+        let counted = COUNTED.map(|ty| (1..=plan.nodes).map(by_node(ty)).sum::<u64>());
+        if !plan.has_faults && counted != self.heard {
+            return Err(format!(
+                "the nodes count {counted:?} of {COUNTED:?}, the consumers {:?}",
+                self.heard
+            ));
         }
         Ok(())
     }

@@ -1,10 +1,16 @@
 use std::time::Duration;
 
+use super::ShareConsumerError;
 use crate::records::ReadOptions;
 use crate::share::FetchSizes;
 use crate::wire::Str;
 
+/// The most characters of a member id.
+const MEMBER_ID_MAX: usize = 36;
+
 /// What a [`ShareConsumer`](super::ShareConsumer) is told when it is made.
+///
+/// A duration of `Duration::MAX` means that there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareConsumerConfig {
     /// The share group (`group.id`). Not empty.
@@ -99,6 +105,21 @@ impl ShareConsumerConfig {
             bits >>= 6;
         }
         digits.iter().map(|digit| char::from(*digit)).collect()
+    }
+
+    /// What brokers would refuse for ever, or without which there is none to ask.
+    pub(super) fn check(&self) -> Result<(), ShareConsumerError> {
+        let wrong = [
+            ("group_id", self.group_id.is_empty(), "is empty"),
+            ("member_id", self.member_id.is_empty(), "is empty"),
+            ("member_id", self.member_id.chars().count() > MEMBER_ID_MAX, "has more than 36 characters"),
+            ("rack_id", self.rack_id.as_ref().is_some_and(Str::is_empty), "is empty"),
+            ("bootstrap", self.bootstrap.is_empty(), "has no broker"),
+        ];
+        match wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+            Some((field, _, reason)) => Err(ShareConsumerError::InvalidConfig { field, reason }),
+            None => Ok(()),
+        }
     }
 
     /// How long to wait after so many failures in a row, of which there is at least one.

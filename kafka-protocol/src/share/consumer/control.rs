@@ -48,13 +48,13 @@ impl Try {
 
     /// It is not made again at once, even if it has not told what was hoped for.
     fn succeeded(&mut self, now: Duration, config: &ShareConsumerConfig) {
-        *self = Self { retry_at: now + config.retry_backoff, ..Self::default() };
+        *self = Self { retry_at: now.saturating_add(config.retry_backoff), ..Self::default() };
     }
 
     fn failed(&mut self, now: Duration, config: &ShareConsumerConfig) {
         self.in_flight = false;
         self.failures += 1;
-        self.retry_at = now + config.backoff(self.failures);
+        self.retry_at = now.saturating_add(config.backoff(self.failures));
     }
 }
 
@@ -137,7 +137,8 @@ impl ShareConsumer {
             ShareConsumerRequest::ShareFetch(fetch) => u64::try_from(fetch.max_wait_ms).unwrap_or(0),
             _ => 0,
         };
-        let deadline = self.now + self.config.request_timeout + Duration::from_millis(waits);
+        let deadline =
+            self.now.saturating_add(self.config.request_timeout).saturating_add(Duration::from_millis(waits));
         self.sent.push(Sent { id, node, at: self.now, deadline, to });
         self.actions.push(Action::Send { node, id, version, request });
         id
@@ -295,7 +296,7 @@ impl ShareConsumer {
         self.topics.update(response);
         self.is_stale = true;
         self.control.metadata.succeeded(self.now, &self.config);
-        self.control.refresh_at = Some(self.now + self.config.metadata_max_age);
+        self.control.refresh_at = Some(self.now.saturating_add(self.config.metadata_max_age));
         let mut is_whole = true;
         for topic in response.topics.iter().filter(|topic| !topic.error_code.is_ok()) {
             is_whole = false;
@@ -306,7 +307,7 @@ impl ShareConsumer {
             }
         }
         if !is_whole {
-            self.control.refresh_at = Some(self.now + self.config.retry_backoff_max);
+            self.control.refresh_at = Some(self.now.saturating_add(self.config.retry_backoff_max));
         }
     }
 
@@ -349,7 +350,7 @@ impl ShareConsumer {
     }
 
     pub(super) fn begin_to_close(&mut self) {
-        self.phase = Phase::Closing { deadline: self.now + self.config.api_timeout };
+        self.phase = Phase::Closing { deadline: self.now.saturating_add(self.config.api_timeout) };
         self.wants_records = false;
         self.buffered.clear();
         self.take_last_acknowledgements();

@@ -71,7 +71,7 @@ impl Delivery {
         options: &ReadOptions,
     ) -> (Self, Option<crate::records::RecordsError>) {
         let Fetched { topic, partition, node, link, sent_at, lock_timeout, field, acquired } = fetched;
-        let lock_deadline = lock_timeout.map(|timeout| sent_at + timeout);
+        let lock_deadline = lock_timeout.map(|timeout| sent_at.saturating_add(timeout));
         let decoded = decode(field, acquired, lock_deadline, options);
         let delivery = Self {
             topic,
@@ -100,16 +100,27 @@ impl Delivery {
         self.ready.len()
     }
 
-    /// Takes out what has waited for so long that its lock may have run out, and tells how many records.
+    /// Takes out what waits to be handed out, for the first time or again after a renewal, and whose lock may have run
+    /// out. Tells how many records.
     pub(super) fn drop_expired(&mut self, now: Duration) -> usize {
-        let before = self.ready.len();
-        self.ready.retain(|acquired| acquired.lock_deadline.is_none_or(|deadline| now < deadline));
-        before - self.ready.len()
+        self.drop_waiting(|deadline| deadline.is_some_and(|deadline| deadline <= now))
     }
 
-    /// Takes out everything that has not been handed out.
-    pub(super) fn drop_all(&mut self) {
-        self.ready.clear();
+    /// Takes out everything that waits to be handed out, for the first time or again. Tells how many records.
+    pub(super) fn drop_all(&mut self) -> usize {
+        self.drop_waiting(|_| true)
+    }
+
+    fn drop_waiting(&mut self, is_lost: impl Fn(Option<Duration>) -> bool) -> usize {
+        let before = self.ready.len();
+        self.ready.retain(|acquired| !is_lost(acquired.lock_deadline));
+        let mut lost = before - self.ready.len();
+        let renewed = self.held.iter_mut().filter(|held| held.state == State::Renewed);
+        for held in renewed.filter(|held| is_lost(held.lock_deadline)) {
+            held.state = State::Done;
+            lost += 1;
+        }
+        lost
     }
 
     /// Hands the records out.
@@ -205,15 +216,6 @@ impl Delivery {
     ) -> impl Iterator<Item = &'a mut Held> {
         let held = self.held.iter_mut().filter(|held| held.state == State::Renewing);
         held.filter(|held| acknowledged.get(held.offset) == Some(AcknowledgeType::RENEW))
-    }
-
-    /// The locks are gone: renewals are given up. Returns how many records will not be handed out again.
-    pub(super) fn lose_renewed(&mut self) -> usize {
-        let lost = self.count(|state| state == State::Renewed);
-        for held in self.held.iter_mut().filter(|held| held.state == State::Renewed) {
-            held.state = State::Done;
-        }
-        lost
     }
 
     /// Hands renewed records out again.

@@ -67,7 +67,7 @@ impl Links {
         match link.state {
             State::Ready(ready) => return Some(ready),
             State::Closed { retry_at } if retry_at <= now => {
-                link.state = State::Connecting { deadline: now + config.request_timeout };
+                link.state = State::Connecting { deadline: now.saturating_add(config.request_timeout) };
                 actions.push(Action::Connect { node, host: host.clone(), port: *port });
             }
             State::Closed { .. } | State::Connecting { .. } => {}
@@ -104,7 +104,7 @@ impl Links {
             && !matches!(link.state, State::Closed { .. })
         {
             link.failures += 1;
-            link.state = State::Closed { retry_at: now + config.backoff(link.failures) };
+            link.state = State::Closed { retry_at: now.saturating_add(config.backoff(link.failures)) };
         }
     }
 

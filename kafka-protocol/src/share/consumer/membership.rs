@@ -99,7 +99,7 @@ impl Membership {
     fn back_off(&mut self, now: Duration, config: &ShareConsumerConfig) {
         self.failures += 1;
         self.full = true;
-        self.due = now + config.backoff(self.failures);
+        self.due = now.saturating_add(config.backoff(self.failures));
     }
 
     /// Takes the answer to the heartbeat in flight.
@@ -126,7 +126,7 @@ impl Membership {
             }
             ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
                 self.back_off(now, config);
-                self.due = self.due.max(now + self.interval);
+                self.due = self.due.max(now.saturating_add(self.interval));
                 Heartbeat::Report
             }
             error if error.is_retriable() => {
@@ -143,7 +143,7 @@ impl Membership {
         self.interval = interval(response.heartbeat_interval_ms);
         // A new subscription, or the wish to leave, may have come while the heartbeat was on its way.
         if !self.full && !self.leaving {
-            self.due = sent_at + self.interval;
+            self.due = sent_at.saturating_add(self.interval);
         }
         let Some(assignment) = &response.assignment else { return Heartbeat::Fine };
         let topics = assignment.topic_partitions.iter();

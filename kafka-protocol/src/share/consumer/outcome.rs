@@ -27,16 +27,15 @@ impl ShareConsumer {
             for row in &topic.partitions {
                 let partition = TopicIdPartition::new(topic.topic_id, row.partition_index);
                 let leader = (row.current_leader.leader_id, row.current_leader.leader_epoch);
-                if !row.acknowledge_error_code.is_ok() {
-                    self.check_leader(partition, row.acknowledge_error_code, leader);
+                let has_moved = self.check_leader(sent.node, partition, row.error_code, leader);
+                // Acknowledgements fail at a former leader in other ways (measured), which are no reason to look further.
+                if !has_moved {
+                    self.check_leader(sent.node, partition, row.acknowledge_error_code, leader);
                 }
                 if row.error_code.is_ok() {
                     self.records_fetched(sent, partition, row, lock_timeout);
-                } else {
-                    let has_moved = self.check_leader(partition, row.error_code, leader);
-                    if !has_moved {
-                        self.partition_failed(partition, row);
-                    }
+                } else if !has_moved {
+                    self.partition_failed(partition, row);
                 }
             }
         }
@@ -52,7 +51,7 @@ impl ShareConsumer {
             for row in topic.partitions.iter().filter(|row| !row.error_code.is_ok()) {
                 let partition = TopicIdPartition::new(topic.topic_id, row.partition_index);
                 let leader = (row.current_leader.leader_id, row.current_leader.leader_epoch);
-                self.check_leader(partition, row.error_code, leader);
+                self.check_leader(sent.node, partition, row.error_code, leader);
             }
         }
         self.complete_results(sent, of, results, lock_timeout(response.acquisition_lock_timeout_ms));
@@ -65,7 +64,7 @@ impl ShareConsumer {
         let leader = &mut self.leaders[at];
         let of = leader.sent.take_if(|of| of.id == sent.id)?;
         let throttled = Duration::from_millis(u64::try_from(throttle_time_ms).unwrap_or(0));
-        leader.retry_at = leader.retry_at.max(self.now + throttled);
+        leader.retry_at = leader.retry_at.max(self.now.saturating_add(throttled));
         Some((at, of))
     }
 
@@ -105,7 +104,7 @@ impl ShareConsumer {
         results: Vec<AcknowledgeResult>,
         lock_timeout: Option<Duration>,
     ) {
-        let lock_deadline = lock_timeout.map(|timeout| sent.at + timeout);
+        let lock_deadline = lock_timeout.map(|timeout| sent.at.saturating_add(timeout));
         for result in results {
             let renews = result.error.is_ok() && result.acknowledgements.has_renew();
             match of.purpose {
@@ -137,7 +136,7 @@ impl ShareConsumer {
     }
 
     fn retry(&mut self, node: i32, commit: CommitId, deadline: Duration, result: AcknowledgeResult) {
-        let not_before = self.now + self.config.retry_backoff;
+        let not_before = self.now.saturating_add(self.config.retry_backoff);
         let Some(leader) = self.leaders.iter_mut().find(|leader| leader.node == node) else { return };
         let acknowledgements = [(result.partition, result.acknowledgements)].into_iter().collect();
         leader.commits.push_back(CommitPart { commit, not_before, deadline, acknowledgements });
@@ -236,6 +235,7 @@ impl ShareConsumer {
             self.buffered.push_back(delivery);
             return;
         }
+        self.lock_timeout = lock_timeout.or(self.lock_timeout);
         // Nothing of it goes to the application, so nothing else would send these.
         if let Some(leader) = self.leaders.iter_mut().find(|leader| leader.node == sent.node) {
             leader.pending.partition_mut(partition).merge(delivery.take_automatic());
@@ -245,6 +245,7 @@ impl ShareConsumer {
     /// A leader of old tells who leads now; if it does not, metadata has to. `true` if it does.
     fn check_leader(
         &mut self,
+        from: i32,
         partition: TopicIdPartition,
         error: ErrorCode,
         (node, epoch): (i32, i32),
@@ -252,7 +253,7 @@ impl ShareConsumer {
         match error {
             // Only with these two errors the fields say anything.
             ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::FENCED_LEADER_EPOCH
-                if self.topics.address(node).is_some() && self.topics.moved(partition, node, epoch) =>
+                if self.topics.moved(partition, from, node, epoch) =>
             {
                 self.is_stale = true;
                 return true;
@@ -271,7 +272,7 @@ impl ShareConsumer {
         let error = row.error_code;
         let pause =
             if error.is_retriable() { self.config.retry_backoff } else { self.config.retry_backoff_max };
-        self.topics.pause(partition, self.now + pause);
+        self.topics.pause(partition, self.now.saturating_add(pause));
         self.is_stale = true;
         if !error.is_retriable() {
             let message = row.error_message.clone();
@@ -303,7 +304,7 @@ impl ShareConsumer {
             if of != node {
                 continue;
             }
-            let records = self.current[at].lose_renewed();
+            let records = self.current[at].drop_all();
             if records > 0 {
                 self.events.push(Event::Dropped { partition, records, reason: DropReason::Disconnected });
             }

@@ -75,7 +75,8 @@ pub enum Event {
         /// The commit.
         commit: CommitId,
     },
-    /// Records were acquired and are not delivered, as their locks ran out or were lost before they could be.
+    /// Records were acquired or renewed and are not given to the application, as their locks may have run out, or were
+    /// lost, before they could be. They will be delivered again, to whomever.
     Dropped {
         /// The partition.
         partition: TopicIdPartition,
@@ -130,7 +131,7 @@ pub enum Event {
     Closed,
 }
 
-/// Why records that were acquired are not delivered.
+/// Why records that were acquired or renewed are not given to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropReason {
@@ -169,6 +170,13 @@ pub enum ShareConsumerError {
     },
     /// No topics to subscribe to.
     NoTopics,
+    /// The configuration is one with which nothing can work.
+    InvalidConfig {
+        /// The field of [`ShareConsumerConfig`](super::ShareConsumerConfig).
+        field: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The consumer is closed or has failed.
     Closed,
 }
@@ -195,6 +203,7 @@ impl fmt::Display for ShareConsumerError {
                     "node {node} has no renew acknowledgements (ShareFetch and ShareAcknowledge versions 2+)"
                 )
             }
+            Self::InvalidConfig { field, reason } => write!(f, "{field} {reason}"),
             Self::NoTopics => f.write_str("there are no topics to subscribe to"),
             Self::Closed => f.write_str("the share consumer is closed"),
         }

@@ -21,6 +21,7 @@ impl ShareConsumer {
     /// Renewed records alone, or what has been fetched, or the wish to fetch.
     pub(super) fn next_records(&mut self) -> Vec<PartitionRecords> {
         let mut records = Vec::new();
+        self.drop_lost_renewals();
         if self.has_renewals() {
             self.wants_records = false;
             let read = &self.config.read;
@@ -48,23 +49,22 @@ impl ShareConsumer {
         records
     }
 
-    /// Takes out of a delivery what cannot be acknowledged any more.
+    /// Gives up renewed records that cannot be acknowledged any more.
+    fn drop_lost_renewals(&mut self) {
+        let mut current = mem::take(&mut self.current);
+        current.iter_mut().for_each(|delivery| self.drop_lost(delivery));
+        self.current = current;
+    }
+
+    /// Takes out of a delivery what waits to be handed out and cannot be acknowledged any more.
     fn drop_lost(&mut self, delivery: &mut Delivery) {
-        let (partition, records) = (delivery.partition, delivery.ready());
-        let reason = match self.reach(delivery) {
-            Ok(_) => DropReason::LockExpired,
-            Err(ErrorCode::NOT_LEADER_OR_FOLLOWER) => DropReason::LeaderChanged,
-            Err(_) => DropReason::Disconnected,
-        };
-        let records = match reason {
-            DropReason::LockExpired => delivery.drop_expired(self.now),
-            _ => {
-                delivery.drop_all();
-                records
-            }
+        let (reason, records) = match self.reach(delivery) {
+            Ok(_) => (DropReason::LockExpired, delivery.drop_expired(self.now)),
+            Err(ErrorCode::NOT_LEADER_OR_FOLLOWER) => (DropReason::LeaderChanged, delivery.drop_all()),
+            Err(_) => (DropReason::Disconnected, delivery.drop_all()),
         };
         if records > 0 {
-            self.events.push(Event::Dropped { partition, records, reason });
+            self.events.push(Event::Dropped { partition: delivery.partition, records, reason });
         }
     }
 
@@ -105,7 +105,7 @@ impl ShareConsumer {
         let Some(commit) = commit else {
             return self.leaders[leader].pending.partition_mut(partition).merge(acknowledgements);
         };
-        let deadline = self.now + self.config.api_timeout;
+        let deadline = self.now.saturating_add(self.config.api_timeout);
         let commits = &mut self.leaders[leader].commits;
         match commits.back_mut().filter(|part| part.commit == commit) {
             Some(part) => part.acknowledgements.partition_mut(partition).merge(acknowledgements),
@@ -396,6 +396,6 @@ impl ShareConsumer {
     pub(super) fn back_off(&mut self, at: usize) {
         let leader = &mut self.leaders[at];
         leader.failures += 1;
-        leader.retry_at = self.now + self.config.backoff(leader.failures);
+        leader.retry_at = self.now.saturating_add(self.config.backoff(leader.failures));
     }
 }

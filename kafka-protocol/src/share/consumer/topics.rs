@@ -42,14 +42,20 @@ impl Topics {
         }
     }
 
-    /// Takes what a leader of old says of the new one; `false` if that is no news.
-    pub(super) fn moved(&mut self, partition: TopicIdPartition, node: i32, epoch: i32) -> bool {
-        let known = self.leaders.get(&partition).map_or(-1, |known| known.epoch);
-        let is_news = node >= 0 && epoch > known;
-        if is_news {
-            self.leaders.insert(partition, Leadership { node, epoch });
+    /// Takes what a leader of old, `from`, says of the new one; `false` if that is of no use.
+    pub(super) fn moved(&mut self, partition: TopicIdPartition, from: i32, node: i32, epoch: i32) -> bool {
+        let told = Leadership { node, epoch };
+        if node < 0 || !self.addresses.contains_key(&node) {
+            return false;
         }
-        is_news
+        match self.leaders.get(&partition) {
+            // It may have become known in the meantime. A leader that names itself would be asked again at once.
+            Some(known) if known.epoch >= epoch => *known == told && node != from,
+            _ => {
+                self.leaders.insert(partition, told);
+                true
+            }
+        }
     }
 
     /// Brokers answer from metadata that may be older than what is known, so the higher epoch wins.
