@@ -238,3 +238,36 @@ impl fmt::Display for ClientSessionError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{ShareAcknowledgeResponse, ShareFetchResponse};
+
+    /// It would take years to come there request by request.
+    #[test]
+    fn epoch_1_follows_2147483647_and_the_session_goes_on() {
+        let partition = TopicIdPartition::new(Default::default(), 3);
+        let wanted = BTreeSet::from([partition]);
+        let mut session = ClientSession {
+            next_epoch: i32::MAX - 1,
+            partitions: wanted.clone(),
+            ..ClientSession::new("g".into(), "m".into())
+        };
+        let mut nothing = Acknowledgements::default();
+        let mut epochs = Vec::new();
+        for _ in 0..2 {
+            let fetch = session.fetch(&wanted, &mut nothing, &FetchSizes::NONE, 2).unwrap();
+            assert!(
+                fetch.topics.is_empty() && fetch.forgotten_topics_data.is_empty(),
+                "it is not opened anew"
+            );
+            session.fetch_response(&ShareFetchResponse::default());
+            let acknowledge = session.acknowledge(&mut nothing, 2).unwrap();
+            session.acknowledge_response(&ShareAcknowledgeResponse::default());
+            epochs.extend([fetch.share_session_epoch, acknowledge.share_session_epoch]);
+        }
+        assert_eq!(epochs, [i32::MAX - 1, i32::MAX, 1, 2]);
+        assert_eq!((session.next_epoch(), session.partitions()), (3, &wanted));
+    }
+}

@@ -113,7 +113,7 @@ impl ShareConsumerConfig {
             ("group_id", self.group_id.is_empty(), "is empty"),
             ("member_id", self.member_id.is_empty(), "is empty"),
             ("member_id", self.member_id.chars().count() > MEMBER_ID_MAX, "has more than 36 characters"),
-            ("rack_id", self.rack_id.as_ref().is_some_and(Str::is_empty), "is empty"),
+            ("rack_id", self.rack_id.as_deref() == Some(""), "is empty"),
             ("bootstrap", self.bootstrap.is_empty(), "has no broker"),
         ];
         match wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
