@@ -8,6 +8,7 @@ mod coordinator;
 mod corners;
 mod desk;
 mod errors;
+mod hostile;
 mod leader;
 mod properties;
 mod recorded;

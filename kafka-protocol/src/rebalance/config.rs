@@ -21,7 +21,7 @@ pub struct Config {
     /// Default `None`, a dynamic member.
     pub group_instance_id: Option<Str>,
 
-    /// Where the member is, for assignors that look at it (`client.rack`).
+    /// Where the member is, for assignors that look at it (`client.rack`). At most 32767 bytes in the classic protocols.
     ///
     /// Default `None`.
     pub rack_id: Option<Str>,

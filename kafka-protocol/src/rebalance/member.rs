@@ -84,6 +84,10 @@ pub enum NotSubscribable {
     Closed,
     /// Regular expressions need the consumer protocol, and version 1 of it.
     ClassicRegex,
+    /// The name of a topic has more than 32767 bytes, and a classic subscription has no room for it.
+    TopicTooLong,
+    /// The [rack id](Config::rack_id) has more than 32767 bytes, and a classic subscription has no room for it.
+    RackIdTooLong,
 }
 
 impl error::Error for NotSubscribable {}
@@ -93,6 +97,8 @@ impl fmt::Display for NotSubscribable {
         f.write_str(match self {
             Self::Closed => "the member is closed",
             Self::ClassicRegex => "the classic protocols have no regular expressions",
+            Self::TopicTooLong => "the name of a topic has more than 32767 bytes",
+            Self::RackIdTooLong => "the rack id has more than 32767 bytes",
         })
     }
 }
@@ -116,7 +122,7 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`NotSubscribable::Closed`].
+    /// [`NotSubscribable`]; [`ClassicRegex`](NotSubscribable::ClassicRegex) is none of them. Nothing changes then.
     pub fn subscribe<T: Into<Str>>(
         &mut self,
         topics: impl IntoIterator<Item = T>,
@@ -127,6 +133,9 @@ impl Member {
         if topics.is_empty() {
             self.unsubscribe(now);
         } else {
+            if let Protocol::Classic(_) = self.protocol {
+                self.expect_room(&topics)?;
+            }
             self.set_subscription(Subscription::Topics(topics), now);
         }
         Ok(())
@@ -143,6 +152,18 @@ impl Member {
             return Err(NotSubscribable::ClassicRegex);
         }
         self.set_subscription(Subscription::Regex(regex.into()), now);
+        Ok(())
+    }
+
+    /// Classic subscriptions are embedded messages of a version whose strings have lengths of 16 bits.
+    fn expect_room(&self, topics: &BTreeSet<Str>) -> Result<(), NotSubscribable> {
+        let is_too_long = |text: &Str| i16::try_from(text.len()).is_err();
+        if topics.iter().any(is_too_long) {
+            return Err(NotSubscribable::TopicTooLong);
+        }
+        if self.core.config.rack_id.as_ref().is_some_and(is_too_long) {
+            return Err(NotSubscribable::RackIdTooLong);
+        }
         Ok(())
     }
 

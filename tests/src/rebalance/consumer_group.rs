@@ -17,6 +17,11 @@ pub(super) struct ConsumerGroup {
     epoch: i32,
     pub(super) heartbeat_interval: Duration,
     pub(super) session_timeout: Duration,
+    /// Changes its mind while a member revokes: wants partitions back no longer, and offers others. Kafka's coordinator
+    /// waits for the revocation first.
+    pub(super) is_fickle: bool,
+    /// Heartbeats of members that revoke, and that a fickle coordinator has heard.
+    whims: usize,
     next_member: u32,
     /// Sessions that ended by themselves.
     pub(super) expired: usize,
@@ -47,6 +52,8 @@ impl ConsumerGroup {
             epoch: 0,
             heartbeat_interval,
             session_timeout,
+            is_fickle: false,
+            whims: 0,
             next_member: 0,
             expired: 0,
             evicted: 0,
@@ -209,9 +216,25 @@ impl ConsumerGroup {
         }
     }
 
+    /// At every other heartbeat of a member that revokes, one of these partitions shall be its own again.
+    fn change_mind(&mut self, member_id: &Str, owned: Option<&Partitions>) {
+        let to_revoke = &self.members[member_id].to_revoke;
+        let Some(&partition) = to_revoke.first().filter(|_| owned.is_none()) else { return };
+        self.whims += 1;
+        if self.whims % 2 == 0 {
+            for member in self.members.values_mut() {
+                member.target.remove(&partition);
+            }
+            self.members.get_mut(member_id).expect("there is one").target.insert(partition);
+        }
+    }
+
     /// Moves a member towards its target: first it gives up, then it gets.
     fn reconcile(&mut self, member_id: &Str, owned: Option<&Partitions>, now: Duration) {
-        let epoch = self.epoch;
+        if self.is_fickle {
+            self.change_mind(member_id, owned);
+        }
+        let (epoch, is_fickle) = (self.epoch, self.is_fickle);
         let of_others: Partitions = self
             .members
             .iter()
@@ -221,6 +244,15 @@ impl ConsumerGroup {
         let member = self.members.get_mut(member_id).expect("there is one");
         if !member.to_revoke.is_empty() {
             if owned.is_none_or(|owned| !owned.is_disjoint(&member.to_revoke)) {
+                if is_fickle {
+                    let again: Partitions = member.to_revoke.intersection(&member.target).copied().collect();
+                    member.to_revoke.retain(|partition| !again.contains(partition));
+                    if member.to_revoke.is_empty() {
+                        member.revoke_until = None;
+                    }
+                    member.assigned.extend(again);
+                    member.assigned.extend(member.target.difference(&of_others).copied());
+                }
                 return;
             }
             member.to_revoke.clear();

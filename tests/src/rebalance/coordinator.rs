@@ -41,13 +41,13 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    pub(super) fn new(is_consumer: bool, topics: &[(&str, i32)]) -> Self {
+    pub(super) fn new(is_consumer: bool, heartbeat_interval: Duration, topics: &[(&str, i32)]) -> Self {
         let topics =
             (1..).zip(topics).map(|(id, &(name, count))| (Str::from(name), (Uuid::from_u128(id), count)));
         Self {
             topics: topics.collect(),
             classic: ClassicGroup::default(),
-            consumer: ConsumerGroup::new(Duration::from_millis(300), Duration::from_secs(3)),
+            consumer: ConsumerGroup::new(heartbeat_interval, Duration::from_secs(3)),
             is_consumer,
             committed: BTreeMap::new(),
             answers: Vec::new(),

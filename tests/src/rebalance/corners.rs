@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::ErrorCode;
-use kafka_protocol::rebalance::{CommitError, Config, Event, NotCommittable, NotSubscribable, Request};
+use kafka_protocol::rebalance::{
+    CommitError, Config, Event, Member, NotCommittable, NotSubscribable, Request,
+};
 
 use super::desk::{Desk, consumer, cooperative, declared, eager, owned, partition};
 
@@ -28,6 +30,31 @@ fn is_join(request: &Request) -> bool {
 
 fn is_commit(request: &Request) -> bool {
     matches!(request, Request::OffsetCommit(_))
+}
+
+// ---- Subscriptions ----
+
+#[test]
+fn what_a_classic_subscription_has_no_room_for_is_refused() {
+    let too_long = || "x".repeat(32_768);
+    for config in [eager(), cooperative()] {
+        let mut member = Member::new(config.clone());
+        let refused = member.subscribe([too_long()], Duration::ZERO);
+        assert_eq!(refused, Err(NotSubscribable::TopicTooLong));
+        assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
+
+        let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..config.clone() });
+        assert_eq!(member.subscribe(["orders"], Duration::ZERO), Err(NotSubscribable::RackIdTooLong));
+        assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
+
+        let longest = "x".repeat(32_767);
+        let mut desk = Desk::new(Config { rack_id: Some(longest.clone().into()), ..config });
+        desk.member.subscribe([longest], desk.now).expect("there is room");
+        assert!(desk.sends(is_join));
+    }
+    // Lengths of the consumer protocol have 32 bits.
+    let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..consumer() });
+    assert_eq!(member.subscribe([too_long()], Duration::ZERO), Ok(()));
 }
 
 // ---- The two polls ----

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use kafka_protocol::embedded;
 use kafka_protocol::messages::ConsumerProtocolSubscription;
+use kafka_protocol::messages::consumer_group_heartbeat_response::Assignment;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::rebalance::{
     CommitId, Event, Member, NotCommittable, Poll, Request, Response, TopicPartition,
 };
 use kafka_protocol::wire::Uuid;
 
-use super::world::Kind;
+use super::world::{HEARTBEAT_INTERVAL, Kind, RETRY_BACKOFF_MAX, Weather};
 
 type Partitions = BTreeSet<TopicPartition>;
 
@@ -20,13 +21,37 @@ type Partitions = BTreeSet<TopicPartition>;
 pub(super) struct Seen {
     /// How often an invariant had something to say.
     pub(super) occasions: [usize; 12],
-    /// The first breaches.
+    /// Announced partitions that the coordinator has assigned again before they were given up.
+    pub(super) taken_back: usize,
+    /// How often a partition was on offer while others were to be revoked.
+    pub(super) offered_early: usize,
+    /// The first breaches of each.
     pub(super) breaches: Vec<(usize, String)>,
+}
+
+impl Seen {
+    /// Breaches of an invariant that are worth keeping.
+    const KEPT: usize = 5;
+
+    fn is_worth_keeping(&self, invariant: usize) -> bool {
+        self.breaches.iter().filter(|(of, _)| *of == invariant).count() < Self::KEPT
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        for (sum, count) in self.occasions.iter_mut().zip(other.occasions) {
+            *sum += count;
+        }
+        self.taken_back += other.taken_back;
+        self.offered_early += other.offered_early;
+        self.breaches.extend(other.breaches);
+    }
 }
 
 pub(super) struct Watch {
     pub(super) seen: Seen,
     kind: Kind,
+    /// The longest time between heartbeats.
+    pause: Duration,
     /// Reported as assigned, and neither given up nor reported as lost.
     reported: Partitions,
     announced: Partitions,
@@ -38,22 +63,31 @@ pub(super) struct Watch {
     /// Given up, and the coordinator has yet to answer to that.
     unacknowledged: Partitions,
     commits: BTreeMap<CommitId, Partitions>,
+    /// What the coordinator of the consumer protocol has assigned last.
+    target: Partitions,
     /// Generation or epoch that the coordinator told last.
     told: Option<i32>,
     /// The getter as of the last poll.
     getter: Partitions,
     held: Partitions,
     owned: Partitions,
-    heartbeats: usize,
+    /// The latest moment at which no heartbeat was owed, or one was sent or awaited.
+    heartbeat_at: Duration,
     is_stale: bool,
     is_leaving: bool,
 }
 
 impl Watch {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind, weather: Weather) -> Self {
+        // Only on foul days a heartbeat may fail, and is followed by a pause.
+        let pause = match weather {
+            Weather::Fair => HEARTBEAT_INTERVAL,
+            Weather::Foul => HEARTBEAT_INTERVAL + RETRY_BACKOFF_MAX,
+        };
         Self {
             seen: Seen::default(),
             kind,
+            pause,
             reported: Partitions::new(),
             announced: Partitions::new(),
             completing: Partitions::new(),
@@ -61,11 +95,12 @@ impl Watch {
             lost: Partitions::new(),
             unacknowledged: Partitions::new(),
             commits: BTreeMap::new(),
+            target: Partitions::new(),
             told: None,
             getter: Partitions::new(),
             held: Partitions::new(),
             owned: Partitions::new(),
-            heartbeats: 0,
+            heartbeat_at: Duration::ZERO,
             is_stale: false,
             is_leaving: false,
         }
@@ -73,7 +108,7 @@ impl Watch {
 
     /// `holds` is what the invariant promises.
     fn expect(&mut self, invariant: usize, holds: bool, what: impl FnOnce() -> String) {
-        if !holds && self.seen.breaches.len() < 5 {
+        if !holds && self.seen.is_worth_keeping(invariant) {
             self.seen.breaches.push((invariant, what()));
         }
     }
@@ -83,6 +118,7 @@ impl Watch {
     }
 
     pub(super) fn before_poll(&mut self, member: &Member) {
+        self.announcements_stand(member);
         self.held = member.held().cloned().collect();
     }
 
@@ -139,7 +175,15 @@ impl Watch {
         self.expect(2, fetchable == poll.fetchable, || format!("{fetchable:?} are not {:?}", poll.fetchable));
         let reported: Partitions = member.lost_partitions().cloned().collect();
         self.expect(8, reported == lost, || format!("the getter has lost {reported:?}, the poll {lost:?}"));
-        self.heartbeats = 0;
+    }
+
+    /// Between polls only a loss ends an announcement.
+    fn announcements_stand(&mut self, member: &Member) {
+        let owned: Partitions = member.owned().cloned().collect();
+        let getter: Partitions = member.to_be_revoked_partitions().cloned().collect();
+        let gone: Vec<_> =
+            self.announced.intersection(&owned).filter(|it| !getter.contains(*it)).cloned().collect();
+        self.expect(5, gone.is_empty(), || format!("the announcement of {gone:?} is taken back"));
     }
 
     pub(super) fn queued(&mut self, id: CommitId, partitions: Partitions, member: &Member) {
@@ -219,7 +263,7 @@ impl Watch {
         self.unacknowledged.insert(partition.clone());
     }
 
-    pub(super) fn sent(&mut self, request: &Request, member: &Member) {
+    pub(super) fn sent(&mut self, request: &Request, member: &Member, now: Duration) {
         match request {
             Request::OffsetCommit(request) => {
                 let names = request.topics.iter().flat_map(|topic| {
@@ -245,7 +289,7 @@ impl Watch {
                 self.declared(&declared.collect());
             }
             Request::ConsumerGroupHeartbeat(request) => {
-                self.heartbeat();
+                self.heartbeat(now);
                 if request.member_epoch == 0 {
                     self.unacknowledged.clear();
                 }
@@ -266,7 +310,7 @@ impl Watch {
                     .collect();
                 self.expect(4, given_up.is_empty(), || format!("a member leaves with {given_up:?}"));
             }
-            Request::Heartbeat(_) => self.heartbeat(),
+            Request::Heartbeat(_) => self.heartbeat(now),
             _ => {}
         }
     }
@@ -277,23 +321,40 @@ impl Watch {
         self.expect(4, missing.is_empty(), || format!("a message gives up {missing:?}"));
     }
 
-    fn heartbeat(&mut self) {
+    fn heartbeat(&mut self, now: Duration) {
         if !self.announced.is_empty() {
-            self.heartbeats += 1;
             self.occasion(9, 1);
         }
+        self.heartbeat_at = now;
     }
 
-    pub(super) fn received(&mut self, request: &Request, response: &Response) {
+    /// While something is announced, a member that can send heartbeats does, `awaited` being one that is under way.
+    pub(super) fn heartbeats_go_on(&mut self, member: &Member, awaited: bool, now: Duration) {
+        let can = member.generation_or_epoch().is_some() && member.coordinator().is_some();
+        if self.announced.is_empty() || self.is_leaving || awaited || !can {
+            self.heartbeat_at = now;
+        }
+        let pause = now - self.heartbeat_at;
+        self.expect(9, pause <= self.pause, || {
+            format!("{pause:?} without a heartbeat while a revocation is announced")
+        });
+    }
+
+    pub(super) fn received(&mut self, request: &Request, response: &Response, now: Duration) {
         match (request, response) {
             (_, Response::JoinGroup(response)) if response.error_code.is_ok() => {
                 self.told = Some(response.generation_id);
             }
-            (_, Response::SyncGroup(response)) if response.error_code.is_ok() => self.unacknowledged.clear(),
+            (_, Response::SyncGroup(response)) if response.error_code.is_ok() => {
+                self.unacknowledged.clear();
+                // The first interval of a generation begins here.
+                self.heartbeat_at = now;
+            }
             (Request::ConsumerGroupHeartbeat(request), Response::ConsumerGroupHeartbeat(response))
                 if response.error_code == ErrorCode::NONE =>
             {
                 self.told = Some(response.member_epoch);
+                self.assigned(response.assignment.as_ref());
                 if let Some(topics) = &request.topic_partitions {
                     let said = |of: &TopicPartition| {
                         topics.iter().any(|topic| {
@@ -307,8 +368,17 @@ impl Watch {
         }
     }
 
+    fn assigned(&mut self, assignment: Option<&Assignment>) {
+        let Some(assignment) = assignment else { return };
+        let rows = assignment.topic_partitions.iter();
+        let target = rows.flat_map(|row| row.partitions.iter().map(|&index| partition(row.topic_id, index)));
+        self.target = target.collect();
+        self.seen.taken_back += self.announced.intersection(&self.target).count();
+    }
+
     /// What has to hold at any time.
     pub(super) fn check(&mut self, member: &Member, name: &str) {
+        self.announcements_stand(member);
         let owned: Partitions = member.owned().cloned().collect();
         for partition in member.to_be_revoked_partitions() {
             self.expect(1, owned.contains(partition), || {
@@ -337,6 +407,9 @@ impl Watch {
             format!("{name}: commits of {open:?} are still tried, which are lost")
         });
 
+        if !self.announced.is_empty() {
+            self.seen.offered_early += self.target.difference(&owned).count();
+        }
         let gained: Partitions = owned.difference(&self.owned).cloned().collect();
         if !gained.is_empty() {
             self.occasion(10, gained.len());

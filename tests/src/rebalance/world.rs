@@ -86,6 +86,12 @@ pub(super) struct World {
     is_calm: bool,
 }
 
+/// Of both the classic and the consumer protocol.
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(300);
+
+/// The longest pause after a failure.
+pub(super) const RETRY_BACKOFF_MAX: Duration = Duration::from_millis(400);
+
 const TOPICS: [(&str, i32); 2] = [("orders", 4), ("payments", 3)];
 
 impl World {
@@ -108,9 +114,11 @@ impl World {
             (ApiKey::OFFSET_FETCH, pick(1, 1, 10)),
             (ApiKey::CONSUMER_GROUP_HEARTBEAT, pick(0, 0, 1)),
         ];
+        let mut broker = Broker::new(kind == Kind::Consumer, HEARTBEAT_INTERVAL, &TOPICS);
+        broker.consumer.is_fickle = seed / 2 % 2 == 1;
         Self {
             now: Duration::ZERO,
-            broker: Broker::new(kind == Kind::Consumer, &TOPICS),
+            broker,
             nodes: Vec::new(),
             kind,
             weather,
@@ -164,12 +172,12 @@ impl World {
         let config = Config {
             group_instance_id: self.is_static.then(|| format!("instance-{index}").into()),
             session_timeout: Duration::from_secs(3),
-            heartbeat_interval: Duration::from_millis(300),
+            heartbeat_interval: HEARTBEAT_INTERVAL,
             max_poll_interval: Duration::from_secs(10),
             request_timeout: Duration::from_secs(2),
             api_timeout: Duration::from_secs(6),
             retry_backoff: Duration::from_millis(50),
-            retry_backoff_max: Duration::from_millis(400),
+            retry_backoff_max: RETRY_BACKOFF_MAX,
             metadata_max_age: Duration::from_secs(2),
             ..Config::new("group", protocol)
         };
@@ -183,7 +191,7 @@ impl World {
         self.nodes.push(Node {
             member,
             app: App::default(),
-            watch: Watch::new(self.kind),
+            watch: Watch::new(self.kind, self.weather),
             name: format!("{:?} node {index}", self.kind),
             policy,
             wire: VecDeque::new(),
@@ -379,7 +387,7 @@ impl World {
         while let Some(Outgoing { id, to, request, .. }) = self.nodes[index].member.next_request(self.now) {
             let node = &mut self.nodes[index];
             Self::take_events(node);
-            node.watch.sent(&request, &node.member);
+            node.watch.sent(&request, &node.member, self.now);
             let version = request.version(self.versions[&request.api_key().into()]);
             let read =
                 wire::request(&request, version).unwrap_or_else(|error| panic!("{}: {error}", node.name));
@@ -400,6 +408,12 @@ impl World {
         let node = &mut self.nodes[index];
         Self::take_events(node);
         node.watch.check(&node.member, &node.name);
+        let is_heartbeat =
+            |request: &Request| matches!(request, Request::Heartbeat(_) | Request::ConsumerGroupHeartbeat(_));
+        let awaited = self.calls.values().any(|sent| {
+            sent.node == index && is_heartbeat(&sent.request) && node.member.is_waiting_for(sent.id)
+        });
+        node.watch.heartbeats_go_on(&node.member, awaited, self.now);
         node.is_touched = false;
         node.deadline = node.member.deadline(self.now);
         if node.is_closing && node.member.is_finished() {
@@ -473,7 +487,7 @@ impl World {
             node.is_touched = true;
             node.member.receive(sent.id, response.clone(), self.now);
             if waits {
-                node.watch.received(&sent.request, &response);
+                node.watch.received(&sent.request, &response, self.now);
             }
             Self::take_events(node);
         }

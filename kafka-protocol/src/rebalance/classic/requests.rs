@@ -122,7 +122,8 @@ impl Classic {
             rack_id: core.config.rack_id.clone(),
             ..Default::default()
         };
-        encode_versioned(&subscription, EMBEDDED_VERSION).expect("version 3 carries all fields")
+        encode_versioned(&subscription, EMBEDDED_VERSION)
+            .expect("version 3 has room for all fields of a subscription that was taken")
     }
 
     fn sync_request(&self, core: &Core, assignments: Vec<SyncGroupRequestAssignment>) -> Request {
