@@ -221,7 +221,7 @@ impl ConsumerGroup {
         let to_revoke = &self.members[member_id].to_revoke;
         let Some(&partition) = to_revoke.first().filter(|_| owned.is_none()) else { return };
         self.whims += 1;
-        if self.whims % 2 == 0 {
+        if self.whims.is_multiple_of(2) {
             for member in self.members.values_mut() {
                 member.target.remove(&partition);
             }
