@@ -144,7 +144,7 @@
 //! | Every change is reported by exactly one poll | KIP-983 |
 //! | Heartbeats go on between polls | KIP-62 |
 //! | New partitions come after those of the same rebalance are given up | KIP-848; in the cooperative protocol with its second round |
-//! | What no poll has reported is given up without a poll, since there is nothing to drain | our addition: KIP-983 speaks of reported partitions only |
+//! | What no poll has reported is given up without a poll, since there is nothing to drain | our addition |
 //! | After a loss the member joins again when a poll has reported it | so that lost and owned cannot be mistaken |
 //!
 //! # Protocols

@@ -115,7 +115,7 @@ impl World {
             (ApiKey::CONSUMER_GROUP_HEARTBEAT, pick(0, 0, 1)),
         ];
         let mut broker = Broker::new(kind == Kind::Consumer, HEARTBEAT_INTERVAL, &TOPICS);
-        broker.consumer.is_fickle = seed / 2 % 2 == 1;
+        broker.consumer.is_fickle = seed & 2 != 0;
         Self {
             now: Duration::ZERO,
             broker,
