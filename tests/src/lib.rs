@@ -5,6 +5,7 @@ pub mod e2e;
 pub mod features;
 #[rustfmt::skip] // as the generator laid it out
 pub mod kip_1222;
+pub mod program;
 mod random;
 pub mod records;
 pub mod reports;

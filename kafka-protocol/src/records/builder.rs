@@ -363,8 +363,8 @@ impl BatchBuilder {
     /// # Errors
     ///
     /// The codec is not enabled, does not have the level asked for or fails; a producer id without epoch or sequence,
-    /// or the other way round; transactional without a producer id; a late delete horizon. The records stay then, so that the settings can
-    /// be mended.
+    /// or the other way round; transactional without a producer id; a late delete horizon. The records stay then, so
+    /// that the settings can be mended.
     pub fn finish(&mut self) -> Result<Bytes, BuildError> {
         let mut batch = Vec::new();
         self.finish_into(&mut batch)?;

@@ -2,24 +2,19 @@
 
 use std::time::Duration;
 
-/// SplitMix64.
-pub(super) struct Chance(u64);
+use crate::random::Random;
+
+/// What happens in a world, by its seed.
+pub(super) struct Chance(Random);
 
 impl Chance {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(Random::new("rebalance", 0, seed))
     }
 
     /// Below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.next() % end
     }
 
     /// Once in `n` times.
