@@ -31,6 +31,11 @@ impl Content {
         &self.bytes[..self.len]
     }
 
+    /// The records.
+    pub(super) fn records(&self) -> &[u8] {
+        &self.bytes[HEADER_SIZE..self.len]
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len

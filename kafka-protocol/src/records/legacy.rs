@@ -3,7 +3,8 @@
 use super::batch::{Attributes, BatchHeader, LENGTH_END, RecordBatch, part};
 use super::error::{RecordsError, RecordsReason, Stage};
 use super::read::{Content, ReadOptions, Records};
-use super::record::{Headers, end};
+use super::record::{Headers, bytes, end, length as length_of};
+use super::span::Span;
 use super::{Compression, Record, checksum};
 
 /// The least length of a message: checksum, magic, attributes, and the lengths of key and value.
@@ -20,9 +21,6 @@ pub(super) struct Message {
     value: Option<Span>,
 }
 
-/// Start and end. Contents have less than 4 GiB, see [`ReadOptions`].
-type Span = (u32, u32);
-
 impl Message {
     #[inline]
     pub(super) fn record<'a>(&self, content: &'a [u8]) -> Record<'a> {
@@ -32,15 +30,11 @@ impl Message {
             create_timestamp: self.timestamp,
             sequence: -1,
             attributes: 0,
-            key: self.key.map(|span| &content[range(span)]),
-            value: self.value.map(|span| &content[range(span)]),
+            key: self.key.map(|span| span.of(content)),
+            value: self.value.map(|span| span.of(content)),
             headers: Headers::default(),
         }
     }
-}
-
-fn range((start, end): Span) -> std::ops::Range<usize> {
-    start as usize..end as usize
 }
 
 /// The header of a message that is all there.
@@ -74,7 +68,7 @@ pub(super) fn checksum(message: &[u8]) -> u32 {
 /// The records of a message: itself, or those that it holds compressed.
 pub(super) fn read<'a>(batch: &RecordBatch<'a>, options: &ReadOptions) -> Result<Records<'a>, RecordsError> {
     let fault = |reason| batch.fault(Stage::Records, reason).in_record(0);
-    let outer = parse(batch.bytes(), 0, batch.header()).map_err(fault)?;
+    let outer = parse(batch.bytes(), batch.bytes(), batch.header()).map_err(fault)?;
     let id = batch.header().attributes.compression_id();
     let compression = match Compression::from_id(id) {
         Some(Compression::None) => {
@@ -87,7 +81,7 @@ pub(super) fn read<'a>(batch: &RecordBatch<'a>, options: &ReadOptions) -> Result
     let Some(value) = outer.value else {
         return Err(fault(end("value of a compressed message", 1, 0)));
     };
-    let inflated = batch.inflate(compression, &batch.bytes()[range(value)], options)?;
+    let inflated = batch.inflate(compression, value.of(batch.bytes()), options)?;
     let messages = inner(batch, &inflated, options)?;
     Ok(Records { batch: batch.clone(), content: Content::Inflated(inflated), messages: Some(messages) })
 }
@@ -151,47 +145,35 @@ fn inner_message(
     if options.check_crc && computed != header.crc {
         return Err(RecordsReason::Checksum { stored: header.crc, computed });
     }
-    let mut read = parse(message, at, &header)?;
+    let mut read = parse(content, message, &header)?;
     // The time of the append is that of the outer message, and on an inner one it means nothing.
     read.timestamp = outer.append_timestamp().unwrap_or(header.base_timestamp);
     Ok((read, size))
 }
 
-/// Key and value of a message that starts at byte `at` of the content.
-fn parse(message: &[u8], at: usize, header: &BatchHeader) -> Result<Message, RecordsReason> {
-    let mut next = if header.magic == 0 { 18 } else { 26 };
-    let key = span(message, &mut next, "key")?;
-    let value = span(message, &mut next, "value")?;
-    if next < message.len() {
-        return Err(RecordsReason::RecordLength { left: message.len() - next });
+/// Key and value of a message, which is a part of the content.
+fn parse(content: &[u8], message: &[u8], header: &BatchHeader) -> Result<Message, RecordsReason> {
+    let mut rest = &message[if header.magic == 0 { 18 } else { 26 }..];
+    let key = nullable(&mut rest, "key")?;
+    let value = nullable(&mut rest, "value")?;
+    if !rest.is_empty() {
+        return Err(RecordsReason::RecordLength { left: rest.len() });
     }
-    let shift = |(start, end)| (start + at as u32, end + at as u32);
+    let span = |part| Span::within(content, part);
     Ok(Message {
         offset: header.base_offset,
         timestamp: header.base_timestamp,
-        key: key.map(shift),
-        value: value.map(shift),
+        key: key.map(span),
+        value: value.map(span),
     })
 }
 
 /// Bytes with an int32 length in front, which is -1 for null.
-fn span(message: &[u8], next: &mut usize, field: &'static str) -> Result<Option<Span>, RecordsReason> {
-    let rest = message.get(*next..).unwrap_or_default();
-    let Some(length) = rest.first_chunk().map(|length| i32::from_be_bytes(*length)) else {
-        return Err(end(field, 4, rest.len()));
-    };
-    *next += 4;
-    if length == -1 {
-        return Ok(None);
+fn nullable<'a>(rest: &mut &'a [u8], field: &'static str) -> Result<Option<&'a [u8]>, RecordsReason> {
+    let Some((length, behind)) = rest.split_first_chunk() else { return Err(end(field, 4, rest.len())) };
+    *rest = behind;
+    match i32::from_be_bytes(*length) {
+        -1 => Ok(None),
+        count => bytes(rest, length_of(count, field)?, field).map(Some),
     }
-    let Ok(length) = usize::try_from(length) else {
-        return Err(RecordsReason::Negative { field, value: length });
-    };
-    let start = *next;
-    let left = message.len() - start;
-    if length > left {
-        return Err(end(field, length, left));
-    }
-    *next += length;
-    Ok(Some((start as u32, *next as u32)))
 }

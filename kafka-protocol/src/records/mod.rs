@@ -41,8 +41,10 @@
 mod acquired;
 mod batch;
 mod batch_mut;
+mod build_error;
 mod builder;
 mod checksum;
+mod compose;
 mod compression;
 mod content;
 mod error;
@@ -53,13 +55,15 @@ mod produce;
 mod read;
 mod record;
 mod rewrite;
+mod span;
 mod varint;
 
 #[cfg(feature = "share")]
 pub use acquired::AcquiredRanges;
 pub use batch::{Attributes, BatchHeader, Batches, RecordBatch, TimestampType};
 pub use batch_mut::BatchMut;
-pub use builder::{BatchBuilder, BuildError, NewRecord};
+pub use build_error::BuildError;
+pub use builder::{BatchBuilder, NewRecord};
 pub use compression::Compression;
 pub use error::{ProduceRule, RecordsError, RecordsReason, Stage};
 pub use fields::RecordsField;

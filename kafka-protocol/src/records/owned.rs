@@ -2,6 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::span::Span;
 use super::{Headers, Record};
 
 /// A record that lives on its own: it shares the content that it was read from, and keeps it alive.
@@ -21,13 +22,6 @@ pub struct OwnedRecord {
     headers_count: u32,
     /// The records of the whole batch: one reference count for a record is half the cost of two.
     content: Bytes,
-}
-
-/// Start and end in the content. That has less than 4 GiB, see [`ReadOptions`](super::ReadOptions).
-#[derive(Clone, Copy, Default)]
-struct Span {
-    start: u32,
-    end: u32,
 }
 
 impl OwnedRecord {
@@ -105,20 +99,6 @@ impl OwnedRecord {
             headers_count: headers.len() as u32,
             content: content.clone(),
         }
-    }
-}
-
-impl Span {
-    /// Where a part of the content is.
-    #[inline]
-    fn within(content: &[u8], part: &[u8]) -> Self {
-        let start = part.as_ptr().addr() - content.as_ptr().addr();
-        Self { start: start as u32, end: (start + part.len()) as u32 }
-    }
-
-    #[inline]
-    fn of(self, content: &[u8]) -> &[u8] {
-        &content[self.start as usize..self.end as usize]
     }
 }
 

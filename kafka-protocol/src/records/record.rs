@@ -211,7 +211,11 @@ fn nullable<'a>(body: &mut &'a [u8], field: &'static str) -> Result<Option<&'a [
 }
 
 #[inline]
-fn bytes<'a>(body: &mut &'a [u8], length: usize, field: &'static str) -> Result<&'a [u8], RecordsReason> {
+pub(super) fn bytes<'a>(
+    body: &mut &'a [u8],
+    length: usize,
+    field: &'static str,
+) -> Result<&'a [u8], RecordsReason> {
     let Some((bytes, rest)) = body.split_at_checked(length) else {
         return Err(end(field, length, body.len()));
     };

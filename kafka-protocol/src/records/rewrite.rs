@@ -2,9 +2,7 @@ use std::{error, fmt};
 
 use bytes::Bytes;
 
-use super::batch::{HEADER_SIZE, MAX_SIZE, seal};
-use super::builder::check_codec;
-use super::compression::compress;
+use super::compose::{check_codec, complete, put_compressed};
 use super::{
     Attributes, BatchBuilder, BatchHeader, BuildError, Compression, ReadOptions, Record, RecordBatch,
     RecordsError,
@@ -31,18 +29,10 @@ impl RecordBatch<'_> {
             return self.upgrade(compression, level, options);
         }
         let records = self.records_with(options)?;
-        let mut batch = vec![0; HEADER_SIZE];
-        compress(compression, checked_level, records.as_bytes(), &mut batch)
-            .map_err(|message| BuildError::Compress { compression, message })?;
-        if batch.len() > MAX_SIZE {
-            return Err(BuildError::TooLarge.into());
-        }
+        let mut batch = Vec::new();
+        put_compressed(compression, checked_level, records.as_bytes(), &mut batch)?;
         let attributes = self.header().attributes.with_compression(compression);
-        let header = BatchHeader { attributes, ..*self.header() };
-        if let Some(start) = batch.first_chunk_mut() {
-            header.write(start);
-        }
-        seal(&mut batch);
+        complete(&BatchHeader { attributes, ..*self.header() }, &mut batch);
         Ok(batch.into())
     }
 
