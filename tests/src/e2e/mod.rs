@@ -9,6 +9,7 @@ mod examples;
 mod group;
 mod leaders;
 mod locks;
+mod losses;
 mod member;
 mod mixed;
 mod prediction;
@@ -17,6 +18,7 @@ mod renewal;
 mod sessions;
 mod shapes;
 mod wire;
+mod workers;
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
@@ -68,6 +70,7 @@ pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
     // The long ones first.
     let all = [
         rebalances::SCENARIOS,
+        losses::SCENARIOS,
         examples::SCENARIOS,
         mixed::SCENARIOS,
         consumers::SCENARIOS,
