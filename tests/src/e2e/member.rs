@@ -60,6 +60,8 @@ pub(super) struct Answer {
     pub(super) lock_timeout_ms: i32,
     pub(super) rows: BTreeMap<i32, Row>,
     pub(super) node_endpoints: Vec<NodeEndpoint>,
+    /// The first refusal that our rules for requests predict.
+    pub(super) predicted: Option<ErrorCode>,
 }
 
 /// What is answered for a partition.
@@ -69,6 +71,8 @@ pub(super) struct Row {
     pub(super) error: ErrorCode,
     /// Of the acknowledgements.
     pub(super) acknowledge_error: ErrorCode,
+    /// What the broker says of that.
+    pub(super) acknowledge_message: Option<Str>,
     pub(super) current_leader: LeaderIdAndEpoch,
     pub(super) acquired: Acquired,
 }
@@ -196,8 +200,7 @@ impl Member {
         partition: i32,
         batches: &[Batch<'_>],
     ) -> Result<Answer> {
-        let renews = batches.iter().any(|(_, _, types)| types.contains(&RENEW));
-        self.acknowledge_flagged(carrier, partition, batches, renews)
+        self.acknowledge_flagged(carrier, partition, batches, renews(batches))
     }
 
     /// Sends acknowledgements of one partition.
@@ -231,9 +234,9 @@ impl Member {
 
     /// The answer has to be the one that our own rules predict, as far as they do.
     fn send<R: Rpc<Response: Into<Answer>> + ShareRequest>(&mut self, request: &R) -> Result<Answer> {
-        let answer = self.client.call_in(request, self.version)?.into();
+        let mut answer = self.client.call_in(request, self.version)?.into();
         let version = self.version.or_else(|| self.client.connection().negotiated(R::API_KEY));
-        self.known.check(request, version.context("no version")?, &answer)?;
+        self.known.check(request, version.context("no version")?, &mut answer)?;
         self.step(request.share_session_epoch(), answer.error);
         Ok(answer)
     }
@@ -318,6 +321,12 @@ impl Answer {
         if self.error.is_ok() { errors.find(|error| !error.is_ok()).unwrap_or_default() } else { self.error }
     }
 
+    /// That the broker refuses, as our rules for requests predict.
+    pub(super) fn expect_refusal(&self) -> Result<()> {
+        let predicted = self.predicted.filter(|code| !code.is_ok());
+        self.expect(predicted.context("our rules have nothing against the request")?)
+    }
+
     /// That this is the outcome.
     pub(super) fn expect(&self, expected: ErrorCode) -> Result<()> {
         ensure!(self.outcome() == expected, "answered with {}, expected {expected}", self.outcome());
@@ -360,6 +369,11 @@ impl FromIterator<(i64, i16)> for Acquired {
     }
 }
 
+/// Whether one of them renews.
+pub(super) fn renews(batches: &[Batch<'_>]) -> bool {
+    batches.iter().any(|(_, _, types)| types.contains(&RENEW))
+}
+
 fn offsets(range: AcquiredRecords) -> impl Iterator<Item = (i64, i16)> {
     (range.first_offset..=range.last_offset).map(move |offset| (offset, range.delivery_count))
 }
@@ -371,6 +385,7 @@ impl From<ShareFetchResponse> for Answer {
             let row = Row {
                 error: it.error_code,
                 acknowledge_error: it.acknowledge_error_code,
+                acknowledge_message: it.acknowledge_error_message,
                 current_leader: it.current_leader,
                 acquired: it.acquired_records.into_iter().flat_map(offsets).collect(),
             };
@@ -381,6 +396,7 @@ impl From<ShareFetchResponse> for Answer {
             lock_timeout_ms: response.acquisition_lock_timeout_ms,
             rows: partitions.map(row).collect(),
             node_endpoints: response.node_endpoints,
+            predicted: None,
         }
     }
 }
@@ -392,6 +408,7 @@ impl From<ShareAcknowledgeResponse> for Answer {
             let leader = it.current_leader;
             let row = Row {
                 acknowledge_error: it.error_code,
+                acknowledge_message: it.error_message,
                 current_leader: LeaderIdAndEpoch {
                     leader_id: leader.leader_id,
                     leader_epoch: leader.leader_epoch,
@@ -409,6 +426,7 @@ impl From<ShareAcknowledgeResponse> for Answer {
             lock_timeout_ms: response.acquisition_lock_timeout_ms,
             rows: partitions.map(row).collect(),
             node_endpoints: response.node_endpoints.into_iter().map(endpoint).collect(),
+            predicted: None,
         }
     }
 }

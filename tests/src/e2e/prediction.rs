@@ -1,12 +1,20 @@
 //! What our own rules say a broker will answer, held against what it does answer.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
-use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
 use kafka_protocol::share::TopicIdPartition;
-use kafka_protocol::share::validate::{BrokerState, Level, Refusal, Session, ShareRequest, validate};
+use kafka_protocol::share::locks::{
+    AcknowledgeReason, Acquire, LockConfig, RecordBatchRange, SharePartition,
+};
+use kafka_protocol::share::validate::{
+    AcknowledgementBatch, BrokerState, Level, Refusal, Session, ShareRequest, batches, validate,
+};
 use kafka_protocol::wire::{Str, Uuid};
 
-use super::member::Answer;
+use super::member::{Acquired, Answer, Batch};
+use crate::walks::{fetch_as, log_of};
 
 /// What a member knows of the broker.
 pub(super) struct Known {
@@ -38,7 +46,7 @@ impl Known {
         &mut self,
         request: &R,
         version: i16,
-        answer: &Answer,
+        answer: &mut Answer,
     ) -> Result<()> {
         let refusals = validate(request, version, self);
         let top = refusals.iter().find(|refusal| refusal.level == Level::Top);
@@ -51,8 +59,9 @@ impl Known {
             top.map_or(String::new(), Refusal::to_string),
         );
         for refusal in &refusals {
-            self.check_partition(refusal, answer)?;
+            check_partition(refusal, answer)?;
         }
+        answer.predicted = refusals.first().map(|refusal| refusal.code);
         if is_own && answer.error.is_ok() {
             self.session = match request.share_session_epoch() {
                 -1 => Session::Absent,
@@ -61,19 +70,79 @@ impl Known {
         }
         Ok(())
     }
+}
 
-    fn check_partition(&self, refusal: &Refusal, answer: &Answer) -> Result<()> {
-        let (place, of_fetch) = match refusal.level {
-            Level::Top => return Ok(()),
-            Level::Partition(partition) => (partition, true),
-            Level::Acknowledge(partition) => (partition, false),
+fn check_partition(refusal: &Refusal, answer: &Answer) -> Result<()> {
+    let (place, of_fetch) = match refusal.level {
+        Level::Top => return Ok(()),
+        Level::Partition(partition) => (partition, true),
+        Level::Acknowledge(partition) => (partition, false),
+    };
+    let row = answer.rows.get(&place.partition);
+    let codes = row.map(|row| (row.error, row.acknowledge_error));
+    let found = codes.is_some_and(|(fetch, acknowledge)| {
+        acknowledge == refusal.code || (of_fetch && fetch == refusal.code)
+    });
+    ensure!(found, "answered with {codes:?}, predicted is {} for {refusal}", refusal.code);
+    Ok(())
+}
+
+/// A partition of two record batches, offsets 0-4 and 5-9, as our lock machine has it. What is done at a broker is done
+/// here too.
+pub(super) struct Locks {
+    partition: SharePartition,
+    log: Vec<RecordBatchRange>,
+    now: Duration,
+}
+
+/// What a broker answers, and says, according to our rules and our lock machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Predicted {
+    pub(super) code: ErrorCode,
+    /// Why, if that is for the records and not for the form of the request.
+    pub(super) reason: Option<AcknowledgeReason>,
+}
+
+impl Locks {
+    pub(super) fn new(config: LockConfig) -> Self {
+        Self { partition: SharePartition::new(config, 0), log: log_of([5, 5]), now: Duration::ZERO }
+    }
+
+    /// Time goes by, and locks run out.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.partition.expire(self.now);
+    }
+
+    /// A member gets all that is free.
+    pub(super) fn acquire(&mut self, member_id: &str) -> Acquired {
+        let free = fetch_as(&mut self.partition, self.now, member_id, &self.log, &Acquire::default());
+        let offsets = |(first, last, count)| (first..=last).map(move |offset| (offset, count));
+        free.into_iter().flat_map(offsets).collect()
+    }
+
+    /// A member sends acknowledgements, in a request of this version.
+    pub(super) fn acknowledge(
+        &mut self,
+        member_id: &str,
+        version: i16,
+        is_renew_ack: bool,
+        sent: &[Batch<'_>],
+    ) -> Predicted {
+        let types = |types: &[i8]| types.iter().copied().map(AcknowledgeType).collect::<Vec<_>>();
+        let sent: Vec<_> = sent.iter().map(|batch| (batch.0, batch.1, types(batch.2))).collect();
+        let sent = || {
+            sent.iter().map(|(first, last, types)| AcknowledgementBatch {
+                first_offset: *first,
+                last_offset: *last,
+                acknowledge_types: types,
+            })
         };
-        let row = answer.rows.get(&place.partition);
-        let codes = row.map(|row| (row.error, row.acknowledge_error));
-        let found = codes.is_some_and(|(fetch, acknowledge)| {
-            acknowledge == refusal.code || (of_fetch && fetch == refusal.code)
-        });
-        ensure!(found, "answered with {codes:?}, predicted is {} for {refusal}", refusal.code);
-        Ok(())
+        if batches(sent(), version, is_renew_ack).is_err() {
+            return Predicted { code: ErrorCode::INVALID_REQUEST, reason: None };
+        }
+        let refused = self.partition.acknowledge(self.now, member_id, sent()).err();
+        let reason = refused.map(|error| error.reason);
+        Predicted { code: reason.map_or(ErrorCode::NONE, AcknowledgeReason::code), reason }
     }
 }

@@ -4,16 +4,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
-use kafka_protocol::share::locks::{LockConfig, SharePartition};
-use kafka_protocol::share::validate::{AcknowledgementBatch, batches};
+use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::share::locks::LockConfig;
 use kafka_protocol::wire::Uuid;
 
 use super::Scenario;
 use super::cluster::Cluster;
 use super::group::Group;
-use super::member::{ACCEPT, Acquired, Batch, Carrier, GAP, Member, REJECT, RELEASE, RENEW};
-use crate::walks::{fetch, log_of};
+use super::member::{ACCEPT, Batch, Carrier, GAP, Member, REJECT, RELEASE, RENEW};
+use super::prediction::Locks;
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("acknowledgements by ShareAcknowledge", |cluster| rows(cluster, Carrier::Acknowledge)),
@@ -176,33 +175,14 @@ fn send(owner: &mut Member, carrier: Carrier, partition: i32, row: &Row) -> Resu
 
 /// What our own lock machine answers to the last request, and what is then free.
 fn predict(row: &Row, version: i16) -> Result<(ErrorCode, String)> {
-    let log = log_of([5, 5]);
-    let mut partition = SharePartition::new(LockConfig::default(), 0);
-    fetch(&mut partition, "owner", &log);
+    let mut locks = Locks::new(LockConfig::default());
+    locks.acquire("owner");
     let mut answer = NONE;
     for request in row.requests {
         ensure!(answer.is_ok(), "a request before the last one fails with {answer}");
-        let types = |types: &[i8]| types.iter().copied().map(AcknowledgeType).collect::<Vec<_>>();
-        let sent: Vec<_> = request.iter().map(|batch| (batch.0, batch.1, types(batch.2))).collect();
-        let sent = || {
-            sent.iter().map(|(first, last, types)| AcknowledgementBatch {
-                first_offset: *first,
-                last_offset: *last,
-                acknowledge_types: types,
-            })
-        };
-        answer = match batches(sent(), version, row.is_renew_ack) {
-            Err(_) => INVALID,
-            Ok(()) => partition
-                .acknowledge(Duration::ZERO, "owner", sent())
-                .err()
-                .map_or(NONE, |error| error.code()),
-        };
+        answer = locks.acknowledge("owner", version, row.is_renew_ack, request).code;
     }
-    let ranges = fetch(&mut partition, "other", &log).into_iter();
-    let free: Acquired =
-        ranges.flat_map(|(first, last, count)| (first..=last).map(move |offset| (offset, count))).collect();
-    Ok((answer, free.to_string()))
+    Ok((answer, locks.acquire("other").to_string()))
 }
 
 /// One request for several partitions: what is wrong with one is no harm to the others.
