@@ -48,6 +48,6 @@ fn scenarios(arguments: Arguments) -> Result<ExitCode> {
     let java = Java { command: arguments.java, class_path: arguments.class_path };
     let cluster = Cluster::new(&arguments.broker, java)?;
     let summary = run(&cluster, &arguments.filter, arguments.jobs);
-    println!("{} passed, {} failed", summary.passed, summary.failed);
+    println!("{summary}");
     Ok(if summary.failed == 0 && summary.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -21,6 +21,7 @@ mod wire;
 mod workers;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
@@ -54,8 +55,19 @@ impl Scenario {
 pub struct Summary {
     /// As they should be.
     pub passed: usize,
-    /// The others.
+    /// The others that ran.
     pub failed: usize,
+    /// Those that need more brokers than there are.
+    pub left_out: usize,
+}
+
+/// As in `47 passed, 0 failed, 2 left out`; the last part only if some are.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, failed, left_out } = self;
+        write!(f, "{passed} passed, {failed} failed")?;
+        if *left_out > 0 { write!(f, ", {left_out} left out") } else { Ok(()) }
+    }
 }
 
 /// What has become of a scenario.
@@ -84,11 +96,11 @@ pub fn run(cluster: &Cluster, filter: &str, jobs: usize) -> Summary {
     let chosen = all.into_iter().flatten().filter(|scenario| scenario.name.contains(filter)).copied();
     let (possible, impossible): (Vec<_>, Vec<_>) =
         chosen.partition(|scenario| scenario.brokers <= cluster.nodes().len());
+    let mut summary = Summary { left_out: impossible.len(), ..Summary::default() };
     for Scenario { name, brokers, .. } in impossible {
         println!("left out {name}: needs {brokers} brokers");
     }
     let (alone, together): (Vec<_>, Vec<_>) = possible.into_iter().partition(|scenario| scenario.alone);
-    let mut summary = Summary::default();
     for (scenarios, jobs) in [(together, jobs), (alone, 1)] {
         let queue = Mutex::new(VecDeque::from(scenarios));
         let (to_reports, reports) = mpsc::channel();
