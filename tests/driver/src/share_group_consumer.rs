@@ -1,10 +1,10 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use kafka_protocol::connection::{Config as ConnectionConfig, Received};
-use kafka_protocol::protocol::AcknowledgeType;
+use kafka_protocol::protocol::{AcknowledgeType, ApiKey};
 use kafka_protocol::share::TopicIdPartition;
 use kafka_protocol::share::consumer::{
     Action, CommitId, Event, PartitionRecords, Poll, RequestId, ShareConsumer, ShareConsumerConfig,
@@ -20,6 +20,7 @@ pub struct ShareGroupConsumer {
     consumer: ShareConsumer,
     nodes: Nodes,
     in_flight: HashMap<(i32, i32), RequestId>,
+    sent: BTreeMap<ApiKey, usize>,
     /// When to go on although nothing has happened.
     deadline: Option<Duration>,
     events: Vec<Event>,
@@ -35,6 +36,7 @@ impl ShareGroupConsumer {
             consumer: ShareConsumer::new(config),
             nodes: Nodes::new(connections),
             in_flight: HashMap::new(),
+            sent: BTreeMap::new(),
             deadline: None,
             events: Vec::new(),
             start: Instant::now(),
@@ -127,6 +129,11 @@ impl ShareGroupConsumer {
         mem::take(&mut self.events)
     }
 
+    /// How many requests of an API have been sent.
+    pub fn sent(&self, api_key: ApiKey) -> usize {
+        self.sent.get(&api_key).copied().unwrap_or_default()
+    }
+
     /// The machine, to ask what it knows.
     pub fn consumer(&self) -> &ShareConsumer {
         &self.consumer
@@ -196,6 +203,7 @@ impl ShareGroupConsumer {
                 }
             }
             Action::Send { node, id, version, request } => {
+                *self.sent.entry(request.api_key()).or_default() += 1;
                 let sent = self.nodes.send_with(node, |connection, to| request.send(connection, version, to));
                 match sent {
                     Ok(correlation_id) => drop(self.in_flight.insert((node, correlation_id), id)),

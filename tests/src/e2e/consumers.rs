@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use driver::ShareGroupConsumer;
-use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
+use kafka_protocol::protocol::{AcknowledgeType, ApiKey, ErrorCode};
 use kafka_protocol::share::consumer::{
     AcknowledgementMode, Event, PartitionRecords, ShareConsumerConfig, ShareConsumerError,
 };
@@ -36,6 +36,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("consumer: what is not acknowledged at the end comes free", closes),
     Scenario::new("two consumers, one dies: the other gets its records", one_dies),
     Scenario { brokers: 2, ..Scenario::new("consumer: follows a leader that changes", follows) },
+    Scenario {
+        brokers: 2,
+        ..Scenario::new("consumer: is told of the new leader by the old one, without metadata", is_told)
+    },
 ];
 
 /// A lock that outlives its scenario.
@@ -292,5 +296,31 @@ fn follows(cluster: &Cluster) -> Result<()> {
     let again = drain(&mut consumer, 20, AcknowledgeType::ACCEPT)?;
     expect(&mut consumer, ErrorCode::NONE)?;
     ensure!(again.to_string() == "0-19#1", "delivered by the new leader: {again}");
+    consumer.close()
+}
+
+/// Nothing is to be acknowledged when the leader changes, so that only fetching can tell.
+fn is_told(cluster: &Cluster) -> Result<()> {
+    let &[old, new, ..] = &cluster.nodes()[..] else { unreachable!("the scenario needs two brokers") };
+    let topic = cluster.create_topic("consumers", 1, &[old, new])?;
+    cluster.produce(&topic, old, 10)?;
+    let group = Group::of(cluster, topic, old, LONG)?;
+    let mut consumer = consumer(&group)?;
+    drain(&mut consumer, 10, AcknowledgeType::ACCEPT)?;
+    expect(&mut consumer, ErrorCode::NONE)?;
+
+    let mut leaders = [old, new];
+    for round in 1..4 {
+        leaders.reverse();
+        elect(cluster, &group.topic, &leaders)?;
+        cluster.produce(&group.topic, leaders[0], 10)?;
+        let before = consumer.sent(ApiKey::METADATA);
+        let delivered = drain(&mut consumer, 10, AcknowledgeType::ACCEPT)?;
+        expect(&mut consumer, ErrorCode::NONE)?;
+        let expected = format!("{}-{}#1", 10 * round, 10 * round + 9);
+        ensure!(delivered.to_string() == expected, "delivered by the new leader: {delivered}");
+        let asked = consumer.sent(ApiKey::METADATA) - before;
+        ensure!(asked == 0, "leader {} was found by {asked} requests for metadata", leaders[0]);
+    }
     consumer.close()
 }
