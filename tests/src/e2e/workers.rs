@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use driver::admin::{Topic, none, produce_request, record_batch};
 use driver::{Client, ConsumerRecord, GroupConsumer};
 use kafka_protocol::rebalance::{
@@ -437,7 +437,7 @@ impl Worker {
             return Ok(());
         }
         let sent = offsets.iter().map(|(partition, offset)| (partition.clone(), (*offset).into()));
-        match self.consumer.commit(sent).map_err(|error| error.downcast()) {
+        match self.consumer.commit(sent).map_err(Error::downcast) {
             Ok(id) => drop(self.unanswered.insert(id, offsets)),
             Err(Ok(NotCommittable::Lost(_))) => self.has_lost = true,
             Err(Ok(refused)) => bail!(refused),
