@@ -128,15 +128,15 @@ pub(super) fn expect(consumer: &mut ShareGroupConsumer, expected: ErrorCode) -> 
 }
 
 fn renews(cluster: &Cluster) -> Result<()> {
-    let lock = Duration::from_millis(2000);
+    let lock = Duration::from_secs(3);
     let group = Group::new(cluster, "consumers", 1, lock)?;
     let mut consumer = consumer(&group)?;
     let first = some_records(&mut consumer)?;
     ensure!(first.to_string() == "0-9#1", "delivered {first}");
     let mut other = group.member()?;
     other.open()?;
-    // Twice as long as a lock lasts.
-    for _ in 0..4 {
+    // Longer than a lock lasts.
+    for _ in 0..3 {
         let half = consumer.consumer().acquisition_lock_timeout().context("no lock timeout")? / 2;
         ensure!(half == lock / 2, "half of the lock timeout is {half:?}");
         consumer.wait(half)?;

@@ -82,6 +82,8 @@ impl<'a> Group<'a> {
 pub(super) struct Membership {
     coordinator: Client,
     assigned: usize,
+    /// Between heartbeats, as the coordinator wants it.
+    pub(super) interval_ms: i32,
     request: ShareGroupHeartbeatRequest,
 }
 
@@ -95,7 +97,7 @@ impl Membership {
             ..Default::default()
         };
         let coordinator = group.cluster.connect(group.cluster.coordinator(&group.name)?)?;
-        Ok(Self { coordinator, assigned: 0, request })
+        Ok(Self { coordinator, assigned: 0, interval_ms: 0, request })
     }
 
     /// How many partitions are assigned to the member, as far as it knows.
@@ -111,6 +113,7 @@ impl Membership {
         })?;
         none(response.error_code)?;
         self.request.member_epoch = response.member_epoch;
+        self.interval_ms = response.heartbeat_interval_ms;
         self.request.subscribed_topic_names = None;
         if let Some(assignment) = response.assignment {
             self.assigned = assignment.topic_partitions.iter().map(|topic| topic.partitions.len()).sum();

@@ -118,15 +118,23 @@ fn usurp(impostor: &mut Impostor) -> Result<()> {
 
 /// A member that does nothing until its session is over. It believes that sessions last as long as it is told.
 fn silent(cluster: &Cluster, protocol: Protocol, session_timeout: Duration) -> Result<()> {
+    /// Unlike that of other groups, so that it tells whether the coordinator knows of the configurations.
+    const HEARTBEAT: Duration = Duration::from_millis(300);
     let mut stage = Stage::new(cluster, protocol)?;
     if protocol == Protocol::Consumer {
-        let millis = SESSION.as_millis().to_string();
-        let configs = [("consumer.session.timeout.ms", &*millis)];
+        let (session, heartbeat) = (SESSION.as_millis().to_string(), HEARTBEAT.as_millis().to_string());
+        let configs =
+            [("consumer.session.timeout.ms", &*session), ("consumer.heartbeat.interval.ms", &heartbeat)];
         configure_group(&mut cluster.any()?, &stage.group, &configs)?;
     }
     let mut worker = stage.configured(Manner::Hurries, |config| config.session_timeout = session_timeout)?;
     at_rest(&mut stage, &mut worker)?;
     let mut impostor = Impostor::new(&stage, &mut worker)?;
+    if protocol == Protocol::Consumer {
+        eventually("the configurations of the group", || {
+            Ok((impostor.heartbeat_interval()? == HEARTBEAT).then_some(()))
+        })?;
+    }
     eventually("a group without the member", || Ok((impostor.members()? == 0).then_some(())))?;
     let answer = impostor.heartbeat()?;
     ensure!(answer == ErrorCode::UNKNOWN_MEMBER_ID, "a heartbeat of the member is answered with {answer}");
@@ -299,6 +307,14 @@ impl Impostor {
             ..Default::default()
         };
         Ok(self.coordinator.call(&request)?.error_code)
+    }
+
+    /// What the coordinator tells a member of the consumer protocol.
+    fn heartbeat_interval(&mut self) -> Result<Duration> {
+        let request = ConsumerGroupHeartbeatRequest { member_epoch: self.epoch, ..self.consumer_heartbeat() };
+        let response = self.coordinator.call(&request)?;
+        none(response.error_code)?;
+        Ok(Duration::from_millis(response.heartbeat_interval_ms.try_into()?))
     }
 
     fn consumer_heartbeat(&self) -> ConsumerGroupHeartbeatRequest {

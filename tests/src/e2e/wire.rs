@@ -1,10 +1,11 @@
 //! Connections, versions, and records that come back as they went.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use driver::Client;
 use driver::admin::{Topic, none, produce_request, record_batch};
 use kafka_protocol::connection::{Config, Connection};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
     ApiVersionsRequest, FetchRequest, FindCoordinatorRequest, MetadataRequest, ProduceRequest,
 };
@@ -42,19 +43,42 @@ fn each_version(cluster: &Cluster) -> Result<()> {
             "ApiVersions v{version}: {response:?}"
         );
     }
+    let leader = cluster.nodes()[0];
+    let topic = cluster.create_topic("wire", 2, &[leader])?;
     for version in common::<MetadataRequest>(client.connection())? {
-        let response = client.call_in(&MetadataRequest::default(), Some(version))?;
-        ensure!(response.brokers.len() == cluster.nodes().len(), "Metadata v{version}: {response:?}");
-    }
-    for version in common::<FindCoordinatorRequest>(client.connection())? {
-        let group = cluster.unique("group");
-        let request = match version {
-            0..=3 => FindCoordinatorRequest { key: group, ..Default::default() },
-            _ => FindCoordinatorRequest { coordinator_keys: vec![group], ..Default::default() },
+        let name = MetadataRequestTopic { name: Some(topic.name.clone()), ..Default::default() };
+        let request = MetadataRequest {
+            topics: Some(vec![name]),
+            // Up to version 3 a broker may do so whatever the request says.
+            allow_auto_topic_creation: version < 4,
+            ..Default::default()
         };
         let response = client.call_in(&request, Some(version))?;
-        let found = response.coordinators.first().map_or(response.error_code, |found| found.error_code);
-        ensure!(found.is_ok() || found.is_retriable(), "FindCoordinator v{version}: {found}");
+        ensure!(response.brokers.len() == cluster.nodes().len(), "Metadata v{version}: {response:?}");
+        let [found] = &response.topics[..] else { bail!("Metadata v{version}: {response:?}") };
+        let mut leaders: Vec<_> =
+            found.partitions.iter().map(|it| (it.partition_index, it.leader_id)).collect();
+        leaders.sort_unstable();
+        ensure!(
+            found.name.as_ref() == Some(&topic.name)
+                && leaders == [(0, leader), (1, leader)]
+                && (version < 10 || found.topic_id == topic.id),
+            "Metadata v{version}: {response:?}"
+        );
+    }
+    let group = cluster.unique("group");
+    let coordinator = cluster.coordinator(&group)?;
+    for version in common::<FindCoordinatorRequest>(client.connection())? {
+        let request = match version {
+            0..=3 => FindCoordinatorRequest { key: group.clone(), ..Default::default() },
+            _ => FindCoordinatorRequest { coordinator_keys: vec![group.clone()], ..Default::default() },
+        };
+        let response = client.call_in(&request, Some(version))?;
+        let (error, node) = response
+            .coordinators
+            .first()
+            .map_or((response.error_code, response.node_id), |found| (found.error_code, found.node_id));
+        ensure!(error.is_ok() && node == coordinator, "FindCoordinator v{version}: {response:?}");
     }
     Ok(())
 }

@@ -258,6 +258,8 @@ impl Worker {
             self.queue.clear();
             let rest: Vec<_> = self.reading.keys().chain(self.leaving.keys()).collect();
             ensure!(rest.is_empty(), "lost are {:?}, but not {rest:?}", changes.lost);
+            let lost: Vec<_> = self.consumer.member().lost_partitions().cloned().collect();
+            ensure!(lost == changes.lost, "the poll reports {:?}, the getter has {lost:?}", changes.lost);
         }
         for partition in &changes.to_be_revoked {
             let reading = self.reading.remove(partition);
