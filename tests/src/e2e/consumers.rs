@@ -28,7 +28,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         lock_raised,
     ),
     Scenario::new("consumer: accept, release and reject, by poll and by commit", acknowledges),
-    Scenario::new("consumer: implicit acknowledgement", implicit),
+    Scenario::new("consumer: implicit acknowledgement by commit", implicit),
+    Scenario::new("consumer: implicit acknowledgement by the next poll, and of no more", implicit_by_poll),
     Scenario::new(
         "consumer: renewals that the group has switched off fail, and the record is delivered again",
         switched_off,
@@ -222,6 +223,35 @@ fn implicit(cluster: &Cluster) -> Result<()> {
     let free = group.member()?.acquire_rest()?;
     ensure!(free.is_empty(), "free after all: {free:?}");
     consumer.close()
+}
+
+/// What the last poll before its death gave is not acknowledged.
+fn implicit_by_poll(cluster: &Cluster) -> Result<()> {
+    let group = Group::new(cluster, "consumers", 1, LONG)?;
+    let mut consumer = configured(&group, |config| {
+        config.acknowledgement_mode = AcknowledgementMode::Implicit;
+        config.fetch.acquire_mode = ShareAcquireMode::RecordLimit;
+        config.fetch.max_records = 4;
+    })?;
+    let (mut last, mut all) = (some_records(&mut consumer)?, BTreeSet::new());
+    loop {
+        all.extend(last.0.keys().copied());
+        if all.len() >= 10 {
+            break;
+        }
+        last = some_records(&mut consumer)?;
+    }
+    // Until what is under way has been answered.
+    consumer.wait(Duration::from_secs(1))?;
+    expect(&mut consumer, ErrorCode::NONE)?;
+    ensure!(last.0.len() < all.len(), "one poll has given everything");
+    drop(consumer);
+    let again = last.0.keys().map(|(_, offset)| (*offset, 2)).collect::<Acquired>().to_string();
+    let mut other = group.member()?;
+    other.acquire_exactly(&again)?;
+    let free = other.acquire_rest()?;
+    ensure!(free.is_empty(), "free beside {again}: {free:?}");
+    Ok(())
 }
 
 fn switched_off(cluster: &Cluster) -> Result<()> {

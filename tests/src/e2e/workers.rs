@@ -28,7 +28,7 @@ const LAG: usize = 10;
 /// How many more records every other partition has to deliver while partitions are held.
 const WINDOW: i64 = 20;
 
-/// How long nothing may happen between two polls, although heartbeats go on: longer than their interval.
+/// How long at least nothing may happen between two polls, although heartbeats go on: longer than their interval.
 const LULL: Duration = Duration::from_millis(700);
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub(super) enum Protocol {
 pub(super) enum Manner {
     /// Processes them at once, commits, and polls again.
     Hurries,
-    /// Processes them at once, commits, and polls again when that is answered.
+    /// Processes them at once, commits, and polls again when that is answered and some time has gone by.
     Settles,
     /// Holds them until they are processed and the other partitions have delivered [`WINDOW`] records each.
     Holds,
@@ -80,6 +80,8 @@ pub(super) struct Worker {
     /// Whether it leaves records unprocessed, and so has nothing to commit.
     pub(super) rests: bool,
     manner: Manner,
+    /// Since when it has been waiting between two polls.
+    settling: Option<Instant>,
     /// Whether a loss shows already that the next poll has to report.
     has_lost: bool,
     polls: usize,
@@ -159,6 +161,7 @@ impl<'a> Stage<'a> {
             failed: Vec::new(),
             rests: false,
             manner,
+            settling: None,
             has_lost: false,
             polls: 0,
             produced: VecDeque::new(),
@@ -217,8 +220,15 @@ impl Worker {
         self.unanswered.is_empty()
     }
 
-    /// One round of KIP-983's loop. `produced` is how many records each partition has.
+    /// One round of KIP-983's loop, or a wait between two. `produced` is how many records each partition has.
     pub(super) fn turn(&mut self, produced: i64) -> Result<()> {
+        if let Some(announced) = self.settling {
+            if !self.is_settled() || announced.elapsed() < LULL {
+                let events = self.consumer.wait(Duration::from_millis(20))?;
+                return self.observe(events);
+            }
+            self.settling = None;
+        }
         self.polls += 1;
         for leaving in self.leaving.values_mut().filter(|it| !it.is_held) {
             leaving.completed.get_or_insert(self.polls);
@@ -234,7 +244,8 @@ impl Worker {
         self.hold_or_release(&mut offsets)?;
         self.commit(offsets)?;
         let announces = !polled.changes.to_be_revoked.is_empty();
-        if announces && self.manner == Manner::Settles { self.settle() } else { Ok(()) }
+        self.settling = (announces && self.manner == Manner::Settles).then(Instant::now);
+        Ok(())
     }
 
     /// What the poll reports has to go with what was there before.
@@ -446,18 +457,6 @@ impl Worker {
             Err(Err(error)) => return Err(error),
         }
         Ok(())
-    }
-
-    /// Waits until commits are answered, and then for a while. Without a poll nothing is given up.
-    fn settle(&mut self) -> Result<()> {
-        let start = Instant::now();
-        while !self.is_settled() {
-            ensure!(start.elapsed() < PATIENCE, "commits are not answered");
-            let events = self.consumer.wait(Duration::from_millis(20))?;
-            self.observe(events)?;
-        }
-        let events = self.consumer.wait(LULL)?;
-        self.observe(events)
     }
 
     /// Processes and commits everything, leaves, and gives what was processed.
