@@ -23,25 +23,49 @@ use super::workers::{Manner, PARTITIONS, PATIENCE, Protocol, Stage, Worker};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("loss, consumer protocol: member removed, learnt from a heartbeat", |cluster| {
-        dropped(cluster, Protocol::Consumer, remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Heartbeat)
+        dropped(
+            cluster,
+            Protocol::Consumer,
+            Impostor::remove,
+            ErrorCode::UNKNOWN_MEMBER_ID,
+            Teacher::Heartbeat,
+        )
     }),
     Scenario::new("loss, consumer protocol: member removed, learnt from a commit", |cluster| {
-        dropped(cluster, Protocol::Consumer, remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Commit)
+        dropped(cluster, Protocol::Consumer, Impostor::remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Commit)
     }),
     Scenario::new("loss, classic: member removed, learnt from a heartbeat", |cluster| {
-        dropped(cluster, Protocol::Cooperative, remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Heartbeat)
+        dropped(
+            cluster,
+            Protocol::Cooperative,
+            Impostor::remove,
+            ErrorCode::UNKNOWN_MEMBER_ID,
+            Teacher::Heartbeat,
+        )
     }),
     Scenario::new("loss, classic: member removed, learnt from a commit", |cluster| {
-        dropped(cluster, Protocol::Eager, remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Commit)
+        dropped(cluster, Protocol::Eager, Impostor::remove, ErrorCode::UNKNOWN_MEMBER_ID, Teacher::Commit)
     }),
     Scenario::new("loss, consumer protocol: FENCED_MEMBER_EPOCH", |cluster| {
-        dropped(cluster, Protocol::Consumer, usurp, ErrorCode::FENCED_MEMBER_EPOCH, Teacher::Heartbeat)
+        dropped(
+            cluster,
+            Protocol::Consumer,
+            Impostor::join,
+            ErrorCode::FENCED_MEMBER_EPOCH,
+            Teacher::Heartbeat,
+        )
     }),
     Scenario::new("loss, classic: ILLEGAL_GENERATION, learnt from a heartbeat", |cluster| {
-        dropped(cluster, Protocol::Cooperative, usurp, ErrorCode::ILLEGAL_GENERATION, Teacher::Heartbeat)
+        dropped(
+            cluster,
+            Protocol::Cooperative,
+            Impostor::join,
+            ErrorCode::ILLEGAL_GENERATION,
+            Teacher::Heartbeat,
+        )
     }),
     Scenario::new("loss, classic: ILLEGAL_GENERATION, learnt from a commit", |cluster| {
-        dropped(cluster, Protocol::Eager, usurp, ErrorCode::ILLEGAL_GENERATION, Teacher::Commit)
+        dropped(cluster, Protocol::Eager, Impostor::join, ErrorCode::ILLEGAL_GENERATION, Teacher::Commit)
     }),
     Scenario::new("loss, consumer protocol: session over, the coordinator says so", |cluster| {
         silent(cluster, Protocol::Consumer, 10 * SESSION)
@@ -76,13 +100,11 @@ enum Teacher {
     Commit,
 }
 
-/// What happens behind the back of a member.
-type Deed = fn(&mut Impostor) -> Result<()>;
-
+/// A member behind whose back an impostor does something, so that its heartbeats are answered with this code.
 fn dropped(
     cluster: &Cluster,
     protocol: Protocol,
-    deed: Deed,
+    deed: fn(&mut Impostor) -> Result<()>,
     code: ErrorCode,
     teacher: Teacher,
 ) -> Result<()> {
@@ -106,14 +128,6 @@ fn dropped(
     let expected = if teacher == Teacher::Commit { PARTITIONS as usize } else { 0 };
     ensure!(failed == vec![Err(CommitError::Lost); expected], "commits are answered with {failed:?}");
     is_back(&mut stage, &mut worker)
-}
-
-fn remove(impostor: &mut Impostor) -> Result<()> {
-    impostor.leave(-1)
-}
-
-fn usurp(impostor: &mut Impostor) -> Result<()> {
-    impostor.join()
 }
 
 /// A member that does nothing until its session is over. It believes that sessions last as long as it is told.
@@ -159,6 +173,10 @@ fn clings(cluster: &Cluster, protocol: Protocol) -> Result<()> {
     })?;
     let start = Instant::now();
     let mut second = stage.configured(Manner::Hurries, config)?;
+    let wanted = if protocol == Protocol::Eager { 4 } else { 2 };
+    stage.until("the first member has to give up some", &mut [&mut first, &mut second], |workers| {
+        workers[0].leaving() == wanted
+    })?;
     stage.until("the first member loses everything", &mut [&mut first, &mut second], |workers| {
         workers[0].losses > 0
     })?;
@@ -277,19 +295,19 @@ impl Impostor {
     /// How many members the group has.
     fn members(&mut self) -> Result<usize> {
         let group = self.group_id.clone();
-        if self.protocol == Protocol::Consumer {
+        let (error, members) = if self.protocol == Protocol::Consumer {
             let request = ConsumerGroupDescribeRequest { group_ids: vec![group], ..Default::default() };
             let response = self.coordinator.call(&request)?;
             let group = response.groups.first().context("no group")?;
-            none(group.error_code)?;
-            Ok(group.members.len())
+            (group.error_code, group.members.len())
         } else {
             let request = DescribeGroupsRequest { groups: vec![group], ..Default::default() };
             let response = self.coordinator.call(&request)?;
             let group = response.groups.first().context("no group")?;
-            none(group.error_code)?;
-            Ok(group.members.len())
-        }
+            (group.error_code, group.members.len())
+        };
+        none(error)?;
+        Ok(members)
     }
 
     /// What a heartbeat of the member is answered with.
@@ -324,6 +342,10 @@ impl Impostor {
             instance_id: self.instance_id.clone(),
             ..Default::default()
         }
+    }
+
+    fn remove(&mut self) -> Result<()> {
+        self.leave(-1)
     }
 
     /// Leaves the group, with a member epoch that says for how long.

@@ -215,6 +215,11 @@ impl Worker {
         self.reading.keys()
     }
 
+    /// How many partitions are announced and not given up.
+    pub(super) fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
     /// Whether all commits are answered.
     pub(super) fn is_settled(&self) -> bool {
         self.unanswered.is_empty()
