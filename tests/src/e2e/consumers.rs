@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use driver::ShareGroupConsumer;
 use kafka_protocol::protocol::{AcknowledgeType, ApiKey, ErrorCode};
 use kafka_protocol::share::consumer::{
@@ -329,8 +329,11 @@ fn follows(cluster: &Cluster) -> Result<()> {
     consumer.close()
 }
 
-/// Nothing is to be acknowledged when the leader changes, so that only fetching can tell.
+/// Nothing is to be acknowledged when the leader changes, so that only fetching can tell. An old leader may not have heard
+/// of the new one, and then metadata has to: such a change does not count.
 fn is_told(cluster: &Cluster) -> Result<()> {
+    /// Changes until each of the leaders has told of the other.
+    const CHANGES: usize = 10;
     let &[old, new, ..] = &cluster.nodes()[..] else { unreachable!("the scenario needs two brokers") };
     let topic = cluster.create_topic("consumers", 1, &[old, new])?;
     cluster.produce(&topic, old, 10)?;
@@ -340,17 +343,22 @@ fn is_told(cluster: &Cluster) -> Result<()> {
     expect(&mut consumer, ErrorCode::NONE)?;
 
     let mut leaders = [old, new];
-    for round in 1..4 {
+    let mut told = BTreeSet::new();
+    for change in 1..=CHANGES {
         leaders.reverse();
         elect(cluster, &group.topic, &leaders)?;
         cluster.produce(&group.topic, leaders[0], 10)?;
         let before = consumer.sent(ApiKey::METADATA);
         let delivered = drain(&mut consumer, 10, AcknowledgeType::ACCEPT)?;
         expect(&mut consumer, ErrorCode::NONE)?;
-        let expected = format!("{}-{}#1", 10 * round, 10 * round + 9);
+        let expected = format!("{}-{}#1", 10 * change, 10 * change + 9);
         ensure!(delivered.to_string() == expected, "delivered by the new leader: {delivered}");
-        let asked = consumer.sent(ApiKey::METADATA) - before;
-        ensure!(asked == 0, "leader {} was found by {asked} requests for metadata", leaders[0]);
+        if consumer.sent(ApiKey::METADATA) == before {
+            told.insert(leaders[1]);
+        }
+        if told.len() == 2 {
+            return consumer.close();
+        }
     }
-    consumer.close()
+    bail!("in {CHANGES} changes, only {told:?} have told of the new leader: metadata was asked for")
 }

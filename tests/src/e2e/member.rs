@@ -256,12 +256,15 @@ impl Member {
         Ok(answer)
     }
 
-    /// Fetches once.
+    /// Fetches once. A busy broker may not have got a share partition ready in time; then its row has an error that
+    /// passes.
     pub(super) fn fetch(&mut self) -> Result<Answer> {
         let answer = self.send_fetch(&self.fetch_request())?;
         ensure!(answer.error.is_ok(), "ShareFetch: {}", answer.error);
         for (partition, row) in &answer.rows {
-            ensure!(row.error.is_ok(), "ShareFetch: partition {partition}: {}", row.error);
+            let is_fine =
+                row.error.is_ok() || row.error.is_retriable() && row.acquired == Acquired::default();
+            ensure!(is_fine, "ShareFetch: partition {partition}: {}", row.error);
         }
         Ok(answer)
     }
@@ -299,7 +302,8 @@ impl Member {
         let mut nothing = 0;
         while nothing < 2 {
             let rows = self.fetch()?.rows;
-            nothing = if rows.values().all(|row| row.acquired.0.is_empty()) { nothing + 1 } else { 0 };
+            let is_nothing = rows.values().all(|row| row.error.is_ok() && row.acquired.0.is_empty());
+            nothing = if is_nothing { nothing + 1 } else { 0 };
             for (partition, row) in rows {
                 all.entry(partition).or_default().0.extend(row.acquired.0);
             }
