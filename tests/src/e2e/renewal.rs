@@ -43,10 +43,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ),
 ];
 
-const LOCK: Duration = Duration::from_secs(3);
+const LOCK: Duration = Duration::from_secs(4);
 
-/// When a lock is renewed. What is renewed comes free that much later than what is not: a busy machine may be late, but
-/// not so late that the two could be mistaken.
+/// When a lock is renewed. It lasts that much longer, and what is renewed comes free that much later than what is not: a
+/// busy machine may be late, but not so late that it misses the one or mistakes the other.
 const LATER: Duration = Duration::from_secs(2);
 
 const ALL: &[Batch<'_>] = &[(0, 9, &[RENEW])];
@@ -97,7 +97,7 @@ fn lock_raised(cluster: &Cluster) -> Result<()> {
     let (mut owner, mut other) = (group.member()?, group.member()?);
     owner.acquire_exactly("0-9#1")?;
     other.open()?;
-    let long = 2 * LOCK;
+    let long = LOCK + LATER;
     group.lock_lasts(long)?;
     // Every response tells the duration in force, which comes to a broker by and by.
     let mut renew = || {
