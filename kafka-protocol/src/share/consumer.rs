@@ -120,6 +120,8 @@ pub struct ShareConsumer {
     next_request: u64,
     /// Whether what leaders are wanted for has to be worked out again.
     is_stale: bool,
+    /// When the last poll was, at first when the subscription.
+    polled_at: Duration,
     /// Whether the application waits for records.
     wants_records: bool,
     /// In the acquire mode `RecordLimit`: whose turn it is to be fetched from.
@@ -187,6 +189,7 @@ impl ShareConsumer {
             sent: Vec::new(),
             next_request: 0,
             is_stale: false,
+            polled_at: Duration::ZERO,
             wants_records: false,
             turn: 0,
             current: Vec::new(),
@@ -218,12 +221,16 @@ impl ShareConsumer {
             return Err(ShareConsumerError::NoTopics);
         }
         self.config.check()?;
+        if !self.membership.is_active() {
+            self.polled_at = self.now;
+        }
         self.membership.subscribe(topics, self.now);
         self.control.need_metadata();
         Ok(())
     }
 
-    /// Gives records that wait, or begins to fetch some. Sends the acknowledgements of the records that the last poll
+    /// Gives records that wait, or begins to fetch some. To be called at least every
+    /// [`max_poll_interval`](ShareConsumerConfig::max_poll_interval). Sends the acknowledgements of the records that the last poll
     /// gave. Renewed records come first, alone.
     ///
     /// # Errors
@@ -238,6 +245,8 @@ impl ShareConsumer {
                 return Err(ShareConsumerError::Unacknowledged { records });
             }
         }
+        self.polled_at = self.now;
+        self.membership.polled(self.now);
         self.take_acknowledgements(None);
         let records = self.next_records();
         Ok(Poll { records, ..self.drive(now) })

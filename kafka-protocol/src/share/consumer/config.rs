@@ -51,6 +51,12 @@ pub struct ShareConsumerConfig {
     /// Default 60 seconds.
     pub api_timeout: Duration,
 
+    /// The longest time from one [poll](super::ShareConsumer::poll) to the next (`max.poll.interval.ms`). When it is over,
+    /// the member leaves the group, so that others get its partitions, until the next poll.
+    ///
+    /// Default 5 minutes.
+    pub max_poll_interval: Duration,
+
     /// How long to wait before the first retry (`retry.backoff.ms`); it doubles from one to the next.
     ///
     /// Default 100 milliseconds.
@@ -80,6 +86,7 @@ impl ShareConsumerConfig {
             read: ReadOptions::default(),
             request_timeout: Duration::from_secs(30),
             api_timeout: Duration::from_secs(60),
+            max_poll_interval: Duration::from_secs(300),
             retry_backoff: Duration::from_millis(100),
             retry_backoff_max: Duration::from_secs(1),
             metadata_max_age: Duration::from_secs(300),
