@@ -70,7 +70,8 @@ use crate::wire::Str;
 /// after each of the other methods, and when the deadline of the last [`Poll`] has come. It sends heartbeats, looks up
 /// leaders, and goes on with fetches and commits that were begun.
 ///
-/// There is one request at a time to each leader. Once a poll has found no records, all leaders are fetched from until
+/// There is one request at a time to each leader, and none before the `ThrottleTimeMs` of its last response is over
+/// (KIP-219). Once a poll has found no records, all leaders are fetched from until
 /// there are some; in the acquire mode `RecordLimit` one after another.
 ///
 /// # Acknowledging
@@ -386,6 +387,8 @@ impl ShareConsumer {
         self.now = self.now.max(now);
         let Some(at) = self.sent.iter().position(|sent| sent.id == id) else { return };
         let sent = self.sent.swap_remove(at);
+        let throttle = Duration::from_millis(u64::try_from(response.throttle_time_ms()).unwrap_or(0));
+        self.links.throttled(sent.node, self.now.saturating_add(throttle));
         self.receive(sent, response);
     }
 

@@ -217,7 +217,7 @@ impl ShareConsumer {
     fn any_node(&mut self) -> Option<(i32, Ready)> {
         if let Some((coordinator, _)) = self.control.coordinator {
             let node = coordinator_link(coordinator);
-            if let Some(ready) = self.links.ready(node) {
+            if let Some(ready) = self.links.free(node, self.now) {
                 return Some((node, ready));
             }
         }
