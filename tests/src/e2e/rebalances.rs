@@ -41,7 +41,7 @@ const PROCESSING: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Protocol {
+pub(super) enum Protocol {
     Eager,
     Cooperative,
     Consumer,
@@ -80,7 +80,7 @@ struct Revocations {
     others_flowed: usize,
 }
 
-fn rebalance(cluster: &Cluster, protocol: Protocol) -> Result<()> {
+pub(super) fn rebalance(cluster: &Cluster, protocol: Protocol) -> Result<()> {
     let mut stage = Stage::new(cluster, protocol)?;
     let mut first = stage.worker()?;
     stage.until("the first member has everything", &mut [&mut first], |workers| {

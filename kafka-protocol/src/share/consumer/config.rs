@@ -17,7 +17,8 @@ pub struct ShareConsumerConfig {
     pub group_id: Str,
 
     /// The member's id, which no other member has: 1 to 36 characters. Kafka 4.1 takes only the 22 characters of a
-    /// random UUID in URL-safe base64, and so do Kafka's clients.
+    /// random UUID in URL-safe base64, which Kafka's clients make; the share fetches of others it answers with
+    /// `UNKNOWN_SERVER_ERROR` (measured).
     pub member_id: Str,
 
     /// The rack (`client.rack`). Not empty.
