@@ -23,17 +23,6 @@ pub struct RecordBuffer<R> {
     tickets: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Buffered<R> {
-    /// The member's number of the assignment.
-    assignment: u64,
-    /// Offset of the next record to fetch; `None` until there is one to begin at.
-    position: Option<i64>,
-    /// Only the answer to a fetch with this ticket is taken. Another assignment or position needs another ticket.
-    ticket: u64,
-    records: VecDeque<R>,
-}
-
 /// A partition to fetch. Keep it with the request, for the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
@@ -51,6 +40,17 @@ pub struct ConsumerRecords<R> {
     pub records: BTreeMap<TopicPartition, Vec<R>>,
     /// What has become of partitions.
     pub changes: Poll,
+}
+
+#[derive(Clone, Debug)]
+struct Buffered<R> {
+    /// The member's number of the assignment.
+    assignment: u64,
+    /// Offset of the next record to fetch; `None` until there is one to begin at.
+    position: Option<i64>,
+    /// Only the answer to a fetch with this ticket is taken. Another assignment or position needs another ticket.
+    ticket: u64,
+    records: VecDeque<R>,
 }
 
 impl Member {
@@ -86,17 +86,12 @@ impl<R> RecordBuffer<R> {
     /// A partition is named until an answer is taken, whether a fetch of it is under way or not. If there are two, only the
     /// first answer counts. So nothing has to be told of a fetch that fails.
     pub fn fetches(&self, member: &Member) -> Vec<Fetch> {
-        let is_current = |partition: &TopicPartition, assignment| {
-            member.core.partitions.assignment(partition) == Some(assignment)
-        };
-        let wanted = self
-            .partitions
-            .iter()
-            .filter(|(partition, of)| of.records.is_empty() && is_current(partition, of.assignment));
         let fetch = |(partition, of): (&TopicPartition, &Buffered<R>)| {
-            Some(Fetch { partition: partition.clone(), offset: of.position?, ticket: of.ticket })
+            let is_current = member.core.partitions.assignment(partition) == Some(of.assignment);
+            let offset = of.position.filter(|_| is_current && of.records.is_empty())?;
+            Some(Fetch { partition: partition.clone(), offset, ticket: of.ticket })
         };
-        wanted.filter_map(fetch).collect()
+        self.partitions.iter().filter_map(fetch).collect()
     }
 
     /// Whether the answer to a fetch would be taken. If not, its records need not be decoded.
@@ -108,8 +103,8 @@ impl<R> RecordBuffer<R> {
     /// is the one behind the last batch, even if no record of it counts; without records, the same again or, after
     /// `OFFSET_OUT_OF_RANGE`, where to begin instead.
     ///
-    /// `false`, and all is dropped, if the answer comes too late: the partition is not fetchable any more, even if it has
-    /// been assigned again since, there was a [`seek`](Self::seek), or another answer was quicker.
+    /// `false`, and all is dropped, if the answer comes too late: a poll has taken the partition away, even if it has been
+    /// assigned again since, there was a [`seek`](Self::seek), or another answer was quicker.
     pub fn fetched(&mut self, fetch: &Fetch, records: impl IntoIterator<Item = R>, next_offset: i64) -> bool {
         self.is_waiting_for(fetch) && self.go_on(&fetch.partition, next_offset, records)
     }
@@ -117,8 +112,7 @@ impl<R> RecordBuffer<R> {
     /// Fetches a partition from this offset on, such as one [assigned](super::Assigned) without a committed offset. Its
     /// records that wait are dropped, and so are the answers to fetches from before.
     ///
-    /// `false`, and nothing happens, if no [`Member::poll_records`] has reported the partition as fetchable, or one has
-    /// taken it away.
+    /// `false`, and nothing happens, if the partition is not one that the last [`Member::poll_records`] called fetchable.
     pub fn seek(&mut self, partition: &TopicPartition, offset: i64) -> bool {
         self.go_on(partition, offset, [])
     }
