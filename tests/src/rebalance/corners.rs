@@ -5,10 +5,11 @@ use std::time::Duration;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::rebalance::{
-    CommitError, Config, Event, Member, NotCommittable, NotSubscribable, Request,
+    CommitError, Config, Event, GroupProtocol, Member, NotCommittable, NotSubscribable, Request,
 };
 
 use super::desk::{Desk, consumer, cooperative, declared, eager, owned, partition};
+use super::wire;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,26 +36,48 @@ fn is_commit(request: &Request) -> bool {
 // ---- Subscriptions ----
 
 #[test]
-fn what_a_classic_subscription_has_no_room_for_is_refused() {
+fn what_no_request_has_room_for_is_refused_by_subscribing() {
     let too_long = || "x".repeat(32_768);
-    for config in [eager(), cooperative()] {
-        let mut member = Member::new(config.clone());
-        let refused = member.subscribe([too_long()], Duration::ZERO);
-        assert_eq!(refused, Err(NotSubscribable::TopicTooLong));
+    let refuses = |config: Config, topic: &str, what| {
+        let mut member = Member::new(config);
+        assert_eq!(member.subscribe([topic.to_owned()], Duration::ZERO), Err(NotSubscribable::TooLong(what)));
         assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
-
-        let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..config.clone() });
-        assert_eq!(member.subscribe(["orders"], Duration::ZERO), Err(NotSubscribable::RackIdTooLong));
-        assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
-
-        let longest = "x".repeat(32_767);
-        let mut desk = Desk::new(Config { rack_id: Some(longest.clone().into()), ..config });
-        desk.member.subscribe([longest], desk.now).expect("there is room");
-        assert!(desk.sends(is_join));
+    };
+    for config in [eager(), cooperative(), consumer()] {
+        refuses(config.clone(), &too_long(), "name of a topic");
+        refuses(Config { group_id: too_long().into(), ..config.clone() }, "orders", "group id");
+        let rack_id = Some(too_long().into());
+        refuses(Config { rack_id, ..config.clone() }, "orders", "rack id");
+        let group_instance_id = Some(too_long().into());
+        refuses(Config { group_instance_id, ..config }, "orders", "group instance id");
     }
-    // Lengths of the consumer protocol have 32 bits.
-    let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..consumer() });
-    assert_eq!(member.subscribe([too_long()], Duration::ZERO), Ok(()));
+    let of_consumer = |member_id: String, assignor: String| {
+        let protocol =
+            GroupProtocol::Consumer { member_id: member_id.into(), server_assignor: Some(assignor.into()) };
+        Config { protocol, ..consumer() }
+    };
+    refuses(of_consumer(too_long(), "uniform".into()), "orders", "member id");
+    refuses(of_consumer("me".into(), too_long()), "orders", "name of the assignor");
+    let mut member = Member::new(consumer());
+    let refused = member.subscribe_regex(too_long(), Duration::ZERO);
+    assert_eq!(refused, Err(NotSubscribable::TooLong("regular expression")));
+}
+
+/// Whatever `subscribe` takes can be sent.
+#[test]
+fn the_longest_texts_can_be_sent() {
+    let longest = || "x".repeat(32_767);
+    let protocol =
+        GroupProtocol::Consumer { member_id: longest().into(), server_assignor: Some(longest().into()) };
+    for config in [eager(), cooperative(), Config { protocol, ..consumer() }] {
+        let (rack_id, group_instance_id) = (Some(longest().into()), Some(longest().into()));
+        let config = Config { group_id: longest().into(), rack_id, group_instance_id, ..config };
+        let mut desk = Desk::new(config);
+        desk.member.subscribe([longest()], desk.now).expect("there is room");
+        let (_, request) = desk.take(|request| is_join(request) || is_heartbeat(request));
+        let version = if is_join(&request) { 9 } else { 1 };
+        wire::request(&request, version).expect("it can be encoded");
+    }
 }
 
 // ---- The two polls ----
