@@ -393,8 +393,10 @@ impl Member {
             return None;
         }
         let core = &self.core;
+        let throttle_end = core.coordinator.throttle_end(now);
         let leaves = core.leaving.is_some() && core.partitions.is_empty();
         let requests = match core.coordinator.node {
+            Some(_) if throttle_end.is_some() => [throttle_end, None, None],
             Some(_) if leaves => [None; 3],
             Some(_) => [
                 self.protocol.request_due(core, now),
@@ -425,9 +427,15 @@ impl Member {
     }
 
     /// Takes the response to a request. One that is not waited for any more is ignored.
+    ///
+    /// If the coordinator throttles (`ThrottleTimeMs`), it gets no request before that time is over, as KIP-219 wants it.
+    /// Brokers before Kafka 2.0 have waited for that long themselves; it is waited again.
     pub fn receive(&mut self, id: RequestId, response: Response, now: Duration) {
         self.expire(now);
         if let Some(sent) = self.core.in_flight.take(id) {
+            if sent.purpose.is_for_coordinator() {
+                self.core.coordinator.throttle(response.throttle_time_ms(), now);
+            }
             self.answered(sent, response, now);
         }
     }

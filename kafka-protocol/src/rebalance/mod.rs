@@ -163,6 +163,7 @@
 //! | What is lost before it is given up is reported as lost, and not given up | KIP-429 (`onPartitionsLost`) |
 //! | Every change is reported by exactly one poll | KIP-983 |
 //! | Heartbeats go on between polls | KIP-62 |
+//! | A coordinator that throttles gets no request before that time is over | KIP-219 |
 //! | New partitions come after those of the same rebalance are given up | KIP-848; in the cooperative protocol with its second round |
 //! | What no poll has reported is given up without a poll, since there is nothing to drain | our addition |
 //! | After a loss the member joins again when a poll has reported it | so that lost and owned cannot be mistaken |
@@ -187,7 +188,8 @@
 //! [`Member::next_request`] gives a request and the node that it is for; [`Request::send`] puts it into a
 //! [`Connection`](crate::connection::Connection) in the version that was negotiated there, and [`Response::decode`] reads
 //! the answer for [`Member::receive`]. What cannot be sent or breaks is told by [`Member::fail`] and
-//! [`Member::disconnected`]. Late answers do no harm.
+//! [`Member::disconnected`]. Late answers do no harm. To honour the `ThrottleTimeMs` of leaders, and of those that answer to
+//! [`Destination::Any`], is left to the driver, which alone knows which broker that was.
 //!
 //! | event of the driver | call |
 //! |---|---|

@@ -515,3 +515,77 @@ fn static_members_keep_their_place() {
     assert_eq!(failure.error_code, ErrorCode::FENCED_INSTANCE_ID);
     assert_eq!(desk.poll().lost, [partition(0)]);
 }
+
+// ---- Throttling ----
+
+/// A member whose heartbeat has been answered with a throttle time.
+fn throttled(throttle_time_ms: i32) -> Desk {
+    let mut desk = Desk::joined(consumer(), &[0]);
+    desk.now += 3 * SECOND;
+    let (id, _) = desk.take(is_heartbeat);
+    let (member_epoch, heartbeat_interval_ms) = (desk.epoch, 3000);
+    let response = ConsumerGroupHeartbeatResponse {
+        throttle_time_ms,
+        member_epoch,
+        heartbeat_interval_ms,
+        ..Default::default()
+    };
+    desk.respond(id, response);
+    desk
+}
+
+#[test]
+fn a_coordinator_that_throttles_gets_no_request_before_its_time() {
+    let mut desk = throttled(5000);
+    let (start, end) = (desk.now, desk.now + 5 * SECOND);
+    desk.commit(0, 11);
+    for millis in [0, 3000, 4999] {
+        desk.now = start + Duration::from_millis(millis);
+        assert!(!desk.sends(|_| true), "after {millis} ms");
+        assert_eq!(desk.member.deadline(desk.now), Some(end));
+    }
+    desk.now = end;
+    assert!(desk.sends(is_commit) && desk.sends(is_heartbeat));
+    assert_eq!(desk.answer_commit(ErrorCode::NONE), 1);
+    assert!(desk.commits()[0].is_ok());
+    desk.heartbeat(None);
+    assert_eq!(desk.member.deadline(desk.now), Some(end + 3 * SECOND), "then all is as before");
+}
+
+#[test]
+fn a_throttle_time_that_is_not_positive_means_nothing() {
+    for time in [0, -1, i32::MIN] {
+        let mut desk = throttled(time);
+        desk.commit(0, 11);
+        assert!(desk.sends(is_commit), "{time}");
+    }
+}
+
+#[test]
+fn another_coordinator_is_not_throttled() {
+    let mut desk = throttled(60_000);
+    desk.commit(0, 11);
+    desk.member.disconnected(desk.now);
+    desk.find_coordinator();
+    assert!(!desk.sends(is_commit), "still the same");
+    desk.member.disconnected(desk.now);
+    let (lookup, _) = desk.take(|request| matches!(request, Request::FindCoordinator(_)));
+    desk.respond(lookup, FindCoordinatorResponse { node_id: 5, ..Default::default() });
+    assert!(desk.sends(is_commit));
+}
+
+#[test]
+fn throttling_delays_no_end() {
+    let mut desk = throttled(60_000);
+    desk.now += 44 * SECOND;
+    assert!(desk.poll().lost.is_empty());
+    desk.now += SECOND;
+    assert_eq!(desk.poll().lost, [partition(0)], "the session is over");
+
+    let mut desk = throttled(60_000);
+    desk.member.close(2 * SECOND, desk.now);
+    assert_eq!(desk.member.deadline(desk.now), Some(desk.now + 2 * SECOND));
+    desk.now += 2 * SECOND;
+    assert!(!desk.sends(|_| true) && desk.member.is_finished());
+    assert_eq!(desk.events().last(), Some(&Event::Left));
+}
