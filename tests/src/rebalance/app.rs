@@ -58,7 +58,7 @@ impl App {
         chance: &mut Chance,
         now: Duration,
     ) -> ConsumerRecords<i64> {
-        let max = usize::try_from(chance.below(12)).expect("few");
+        let max = usize::try_from(chance.below(20)).expect("few");
         let polled = member.poll_records(&mut self.buffer, max, now);
         for partition in &polled.changes.lost {
             self.partitions.remove(partition);
@@ -102,7 +102,7 @@ impl App {
     /// Takes the answers of leaders.
     pub(super) fn fetched(&mut self, member: &Member, chance: &mut Chance, now: Duration) {
         for (_, assignment, fetch) in self.fetches.extract_if(.., |(at, ..)| *at <= now) {
-            let to = (fetch.offset + i64::try_from(chance.below(5)).expect("few")).min(LOG_END);
+            let to = (fetch.offset + i64::try_from(chance.below(9)).expect("few")).min(LOG_END);
             self.buffer.fetched(&fetch, fetch.offset..to, to);
             if !member.is_fetchable(&fetch.partition) {
                 self.too_late += 1;
@@ -124,7 +124,7 @@ impl App {
     /// Some records are done.
     pub(super) fn process(&mut self, chance: &mut Chance) {
         for (partition, of) in &mut self.partitions {
-            for _ in 0..chance.below(4) {
+            for _ in 0..chance.below(2) {
                 if let Some(offset) = of.processing.pop_front() {
                     self.processed.push((partition.clone(), offset));
                     of.processed = Some(offset + 1);

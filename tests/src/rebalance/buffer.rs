@@ -214,7 +214,8 @@ fn what_is_revoked_before_a_record_of_it_came_is_given_up_by_the_next_poll() {
 #[test]
 fn what_is_lost_is_dropped() {
     let (mut desk, mut buffer) = full(&[0, 1], 3);
-    desk.poll_records(&mut buffer, 1);
+    buffer.seek(&partition(1), 20);
+    assert_eq!(fetches(&desk, &buffer), [(1, 20)]);
     fence(&mut desk);
     assert_eq!(fetches(&desk, &buffer), [], "even before the report");
     let polled = poll(&mut desk, &mut buffer);
@@ -226,7 +227,8 @@ fn what_is_lost_is_dropped() {
 fn nothing_comes_after_closing_or_unsubscribing() {
     for closes in [true, false] {
         let (mut desk, mut buffer) = full(&[0, 1], 3);
-        desk.poll_records(&mut buffer, 1);
+        buffer.seek(&partition(1), 20);
+        assert_eq!(fetches(&desk, &buffer), [(1, 20)]);
         if closes {
             desk.member.close(SECOND, desk.now);
         } else {
