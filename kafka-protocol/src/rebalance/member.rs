@@ -209,6 +209,8 @@ impl Member {
     /// 4. it reports partitions that are new and whose committed offset is known.
     ///
     /// Nothing of this happens between polls. What the poll brings about is sent by [`next_request`](Self::next_request).
+    ///
+    /// [`poll_records`](Self::poll_records) is the same with records.
     pub fn poll(&mut self, now: Duration) -> Poll {
         self.expire(now);
         if self.core.subscription.is_some() && self.core.failure.is_none() {
