@@ -39,8 +39,8 @@ fn main() -> Result<()> {
     let mut processor = Processor::start();
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
-        // a. One poll gives records, what will be revoked, and what is lost. It never waits for processing: as long as
-        //    there is enough in hand, it asks for no records.
+        // a. One poll gives records, what will be revoked, and what is lost. Of partitions that will be revoked it gives
+        //    no records any more. It never waits for processing: as long as there is enough in hand, it asks for none.
         let in_hand: usize = processor.in_hand.values().sum();
         let room = if in_hand > CAPACITY / 2 { 0 } else { CAPACITY - in_hand };
         let Polled { records, changes, events } = consumer.poll(Duration::from_millis(50), room)?;
@@ -52,15 +52,14 @@ fn main() -> Result<()> {
         // b. Processing starts in the background.
         processor.process(records)?;
 
-        // c. What is done by now is committed.
-        let done = processor.done();
-        if !done.is_empty() {
-            println!(
-                "committing: {}",
-                list(done.iter().map(|(partition, offset)| format!("{partition}@{offset}")))
-            );
-            consumer.commit(done.into_iter().map(|(partition, offset)| (partition, offset.into())))?;
+        // e. Lost partitions may have another owner already: their records are not committed any more.
+        for partition in &changes.lost {
+            println!("lost: {partition}");
+            processor.forget(partition);
         }
+
+        // c. What is done by now is committed.
+        commit(&mut consumer, processor.done());
 
         // d. The revocation of a partition is completed by the next poll, unless it is held, as here until its last
         //    record is processed and committed. The other partitions go on.
@@ -75,15 +74,9 @@ fn main() -> Result<()> {
                 member.release(&partition)
             };
         }
-
-        // e. Lost partitions may have another owner already: their records are not committed any more.
-        for partition in &changes.lost {
-            println!("lost: {partition}");
-            processor.forget(partition);
-        }
     }
 
-    consumer.commit(processor.finish().into_iter().map(|(partition, offset)| (partition, offset.into())))?;
+    commit(&mut consumer, processor.finish());
     report(consumer.close(Duration::from_secs(10))?);
     Ok(())
 }
@@ -162,6 +155,17 @@ impl Processor {
     fn forget(&mut self, partition: &TopicPartition) {
         self.in_hand.remove(partition);
         *self.losses.entry(partition.clone()).or_default() += 1;
+    }
+}
+
+/// One by one, since a commit is refused if any partition of it has been lost since the last poll. The consumer sends
+/// together what waits.
+fn commit(consumer: &mut GroupConsumer, offsets: BTreeMap<TopicPartition, i64>) {
+    for (partition, offset) in offsets {
+        match consumer.commit([(partition.clone(), offset.into())]) {
+            Ok(_) => println!("committing: {partition}@{offset}"),
+            Err(error) => println!("not committed: {error}"),
+        }
     }
 }
 

@@ -485,7 +485,8 @@ impl Connection {
     /// it got. Nothing else of it is looked at or changed.
     ///
     /// A `ProduceRequest` with `acks` = 0 has no response: use
-    /// [`forward_without_response`](Self::forward_without_response).
+    /// [`forward_without_response`](Self::forward_without_response). Whoever has decoded the request learns that from
+    /// `AnyRequest::has_response`.
     ///
     /// # Errors
     ///
@@ -749,7 +750,7 @@ pub enum ConnectionError {
         /// How many.
         count: usize,
     },
-    /// The API has no name, so it is not known what its headers look like.
+    /// Which header the API has is not known: nothing is known of the API, or Kafka has removed it.
     UnknownApi {
         /// Its key.
         api_key: ApiKey,
@@ -801,7 +802,7 @@ impl fmt::Display for ConnectionError {
             Self::InFlight { count } => {
                 write!(f, "tokens without a header have to wait, requests in flight: {count}")
             }
-            Self::UnknownApi { api_key } => write!(f, "{api_key}"),
+            Self::UnknownApi { api_key } => write!(f, "the header of {api_key:?} is not known"),
         }
     }
 }

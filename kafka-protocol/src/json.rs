@@ -24,15 +24,17 @@
 //! | uuid | its 22 characters in Base64 for URLs, without padding |
 //! | string | a string |
 //! | bytes | a string, in Base64 with padding |
-//! | records | `""` whatever they are; what is read is Base64, as of bytes |
+//! | records | `""` whatever they are, or [their size](encode_with_record_sizes); what is read is Base64, as of bytes |
 //! | array, struct | an array, an object |
-//! | null | `null`; but `""` for records that no version allows to be null |
+//! | null | `null`; but `""` for records that no version allows to be null, which only [`to_value`] can meet |
 //!
 //! So two things get lost on the way to JSON: the contents of records, and unknown tagged fields.
 //!
-//! What is read may have members that are no fields, which are ignored, and fields that the version lacks, which are
-//! kept. It differs from Kafka in two points: numbers above 127 are no int8, and `"NaN"` and the infinities are
-//! read.
+//! What is read may have members that are no fields, which are ignored, and fields that the version lacks, which
+//! [`from_value`] keeps. [`encode`] and [`decode`] go by way of the bytes of the version, so they refuse what these cannot
+//! carry, where Kafka prints or stores it.
+//!
+//! Otherwise it differs from Kafka in two points: numbers above 127 are no int8, and `"NaN"` and the infinities are read.
 
 use std::{error, fmt};
 
@@ -54,24 +56,40 @@ use crate::wire::{Bytes, Uuid};
 ///
 /// Those of [`Message::encode`].
 pub fn encode<M: Message>(message: &M, version: i16) -> Result<Json, EncodeError> {
+    to_value(&dynamic_of(message, version)?, M::SCHEMA, version)
+}
+
+/// A message as JSON with the size of its records, as in the request logs of brokers: instead of a member `records` there is
+/// `recordsSizeInBytes`, a number, unless they are null. It cannot be read back.
+///
+/// # Errors
+///
+/// Those of [`Message::encode`].
+pub fn encode_with_record_sizes<M: Message>(message: &M, version: i16) -> Result<Json, EncodeError> {
+    to_value_with_record_sizes(&dynamic_of(message, version)?, M::SCHEMA, version)
+}
+
+fn dynamic_of<M: Message>(message: &M, version: i16) -> Result<Struct, EncodeError> {
     let bytes = message.encode(version)?;
-    match dynamic::decode_within(M::SCHEMA, &bytes, version, usize::MAX) {
-        Ok(message) => to_value(&message, M::SCHEMA, version),
-        Err(error) => {
-            debug_assert!(false, "encoded but not decoded: {error}");
-            to_value(&Struct::new(M::SCHEMA.root), M::SCHEMA, version)
-        }
-    }
+    Ok(dynamic::decode_within(M::SCHEMA, &bytes, version, usize::MAX).unwrap_or_else(|error| {
+        debug_assert!(false, "encoded but not decoded: {error}");
+        Struct::new(M::SCHEMA.root)
+    }))
 }
 
 /// A message from JSON.
 ///
 /// # Errors
 ///
-/// The JSON is not a message of this version, or the version cannot carry a field that is there.
+/// The JSON is not a message of this version, or the version cannot carry a value that is there: of a field that it
+/// lacks only the default.
 pub fn decode<M: Message>(json: &Json, version: i16) -> Result<M, JsonError> {
     let fail = |reason| JsonError::new(M::SCHEMA, version, String::new(), reason);
     let message = from_value(json, M::SCHEMA, version)?;
+    let mut steps = Vec::new();
+    expect_carried(&message, version, &mut steps).map_err(|reason| {
+        fail(JsonReason::Encode(EncodeError::new(M::SCHEMA.name, version, path(&steps), reason)))
+    })?;
     let bytes = dynamic::encode(&message, M::SCHEMA, version).map_err(|it| fail(JsonReason::Encode(it)))?;
     M::decode(bytes, version).map_err(|it| fail(JsonReason::Decode(it)))
 }
@@ -83,10 +101,32 @@ pub fn decode<M: Message>(json: &Json, version: i16) -> Result<M, JsonError> {
 /// The version is not supported, or it lacks a field that is neither ignorable nor has its default, or a value is
 /// not of the type of its field.
 pub fn to_value(message: &Struct, schema: &'static MessageSchema, version: i16) -> Result<Json, EncodeError> {
+    write(message, schema, version, false)
+}
+
+/// A dynamic value as JSON with the size of its records, see [`encode_with_record_sizes`].
+///
+/// # Errors
+///
+/// Those of [`to_value`].
+pub fn to_value_with_record_sizes(
+    message: &Struct,
+    schema: &'static MessageSchema,
+    version: i16,
+) -> Result<Json, EncodeError> {
+    write(message, schema, version, true)
+}
+
+fn write(
+    message: &Struct,
+    schema: &'static MessageSchema,
+    version: i16,
+    record_sizes: bool,
+) -> Result<Json, EncodeError> {
     if !schema.versions.contains(version) {
         return Err(unsupported_encode(schema, version));
     }
-    let mut write = Write { valid: schema.versions, version, steps: Vec::new() };
+    let mut write = Write { valid: schema.versions, version, record_sizes, steps: Vec::new() };
     let done = if std::ptr::eq(message.schema(), schema.root) {
         write.structure(message)
     } else {
@@ -115,6 +155,8 @@ struct Write {
     /// The versions of the message.
     valid: Versions,
     version: i16,
+    /// Whether records are shown by their size.
+    record_sizes: bool,
     steps: Vec<Step>,
 }
 
@@ -130,8 +172,11 @@ impl Write {
                     return Err(EncodeReason::NotInVersion { versions: field.versions, default });
                 }
             } else if !field.tagged_versions.contains(self.version) || !is_default {
-                let json = self.field(field, value)?;
-                object.insert(dynamic::json_name(field).collect(), json);
+                let mut name: String = dynamic::json_name(field).collect();
+                if self.record_sizes && matches!((field.ty, value), (FieldType::Records, Value::Bytes(_))) {
+                    name.push_str("SizeInBytes");
+                }
+                object.insert(name, self.field(field, value)?);
             }
             self.steps.pop();
         }
@@ -141,7 +186,8 @@ impl Write {
     fn field(&mut self, field: &FieldSchema, value: &Value) -> Result<Json, EncodeReason> {
         let nullable = || !field.nullable_versions.intersect(field.versions).intersect(self.valid).is_empty();
         match (value, field.ty) {
-            (Value::Null, FieldType::Records) if !nullable() => Ok("".into()),
+            (Value::Bytes(it), FieldType::Records) if self.record_sizes => Ok(it.len().into()),
+            (Value::Null, FieldType::Records) if !self.record_sizes && !nullable() => Ok("".into()),
             _ => self.value(value, field.ty),
         }
     }
@@ -182,6 +228,33 @@ impl Write {
             }
         })
     }
+}
+
+/// That nothing is there which the version would drop.
+fn expect_carried(value: &Struct, version: i16, steps: &mut Vec<Step>) -> Result<(), EncodeReason> {
+    for (field, value) in value.iter() {
+        steps.push(Step::Field(field));
+        if !field.versions.contains(version) {
+            if !dynamic::is_droppable(field, value) {
+                return Err(EncodeReason::NotInVersion {
+                    versions: field.versions,
+                    default: default_text(field),
+                });
+            }
+        } else if let Value::Struct(inner) = value {
+            expect_carried(inner, version, steps)?;
+        } else if let Value::Array(elements) = value {
+            for (index, element) in elements.iter().enumerate() {
+                if let Value::Struct(inner) = element {
+                    steps.push(Step::Element(index));
+                    expect_carried(inner, version, steps)?;
+                    steps.pop();
+                }
+            }
+        }
+        steps.pop();
+    }
+    Ok(())
 }
 
 struct Read {

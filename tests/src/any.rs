@@ -1,8 +1,8 @@
 //! Dispatch by API key: the right type, both ways, for every API and version.
 
 use kafka_protocol::messages::{
-    AnyRequest, AnyResponse, MetadataRequest, RequestHeader, ResponseHeader, ShareFetchRequest,
-    ShareFetchResponse, visit_messages,
+    AnyRequest, AnyResponse, MetadataRequest, ProduceRequest, RequestHeader, ResponseHeader,
+    ShareFetchRequest, ShareFetchResponse, visit_messages,
 };
 use kafka_protocol::protocol::frame::{self, FrameError};
 use kafka_protocol::protocol::schema::{self, MessageKind};
@@ -88,6 +88,16 @@ fn a_message_becomes_the_variant_of_its_api() {
     let response = ShareFetchResponse { acquisition_lock_timeout_ms: 7, ..Default::default() };
     let any = AnyResponse::from(response.clone());
     assert_eq!(any, AnyResponse::ShareFetch(Box::new(response)));
+}
+
+#[test]
+fn a_produce_request_without_acknowledgements_has_no_response() {
+    for (acks, has_response) in [(0, false), (1, true), (-1, true)] {
+        let request = AnyRequest::from(ProduceRequest { acks, ..Default::default() });
+        assert_eq!(request.has_response(), has_response, "acks {acks}");
+    }
+    assert!(AnyRequest::from(MetadataRequest::default()).has_response());
+    assert!(AnyRequest::Unknown { api_key: ApiKey(999), body: Bytes::new() }.has_response());
 }
 
 /// Whole frames, as Kafka wrote them, through the dispatch.

@@ -3,21 +3,9 @@
 use kafka_protocol::connection::{Config, Connection, Negotiation};
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{Api, ApiKey, ErrorCode, Message};
-use kafka_protocol::wire::{Bytes, BytesMut, Str, Writer};
+use kafka_protocol::wire::{BytesMut, Str};
 
 use crate::fixture::unhex;
-
-#[test]
-fn b14_and_b16_varints_have_no_sign() {
-    let mut bytes = Vec::new();
-    Writer::new(&mut bytes, 0, true).varint(98304);
-    assert_eq!(bytes, [0x80, 0x80, 0x06]);
-
-    let mut bytes = Vec::new();
-    Writer::new(&mut bytes, 0, true).bytes(&Bytes::from(vec![7; 65536])).expect("bytes");
-    assert_eq!(bytes[..3], [0x81, 0x80, 0x04]);
-    assert_eq!(bytes.len(), 65539);
-}
 
 #[test]
 fn b70_headers_by_api_and_version() {

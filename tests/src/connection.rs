@@ -499,7 +499,7 @@ fn an_unsupported_version_is_answered_as_kafka_does() {
 #[test]
 fn a_request_header_needs_a_known_api() {
     let error = decode_request_header(&mut Bytes::from_static(b"\x03\xe7\0\0\0\0\0\0\0\0")).unwrap_err();
-    assert_eq!(error.to_string(), "unknown API key 999");
+    assert_eq!(error.to_string(), "the header of ApiKey(999) is not known");
     let error = decode_request_header(&mut Bytes::from_static(b"\0\x12\0")).unwrap_err();
     assert_eq!(error.to_string(), "frame of 3 bytes is too short for a header");
     let mut frame = Bytes::from_static(b"\0\x12\0\x03\0\0");

@@ -308,6 +308,18 @@ fn json_is_read_strictly_and_errors_name_the_member() {
         json::decode::<ShareFetchRequest>(&later, 1).unwrap_err().to_string(),
         "ShareFetchRequest v1: is_renew_ack: not in this version (versions 2+), and not its default false",
     );
+    // The same of a field that is ignorable: nothing is dropped without a word.
+    let mut answer = json::encode(&ShareAcknowledgeResponse::default(), 1).expect("a response");
+    answer["acquisitionLockTimeoutMs"] = json!(77);
+    let value = json::from_value(&answer, ShareAcknowledgeResponse::SCHEMA, 1).expect("a value");
+    assert_eq!(value.get("acquisition_lock_timeout_ms"), Some(&Value::Int(77)));
+    assert_eq!(
+        json::decode::<ShareAcknowledgeResponse>(&answer, 1).unwrap_err().to_string(),
+        "ShareAcknowledgeResponse v1: acquisition_lock_timeout_ms: \
+         not in this version (versions 2+), and not its default 0",
+    );
+    answer["acquisitionLockTimeoutMs"] = json!(0);
+    assert_eq!(json::decode(&answer, 1), Ok(ShareAcknowledgeResponse::default()));
     // One of a version that is not valid any more has nowhere to stay, so that only its default may be there.
     let mut earlier = valid.clone();
     let partition = earlier.pointer_mut("/topics/0/partitions/1").expect("a partition");
@@ -436,4 +448,38 @@ fn broken_frames_are_explained_as_far_as_possible() {
         dump(b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\0\0\xca\xfe"),
     ];
     insta::assert_snapshot!("dump_broken_frames", dumps.join("\n"));
+}
+
+#[test]
+fn records_are_shown_by_their_size_where_that_is_asked_for() {
+    let mut response = ShareFetchResponse::default();
+    let records = |records| share_fetch_response::PartitionData { records, ..Default::default() };
+    let partitions = vec![records(Some(Bytes::from_static(b"seven b"))), records(Some(Bytes::new()))];
+    response.responses =
+        vec![share_fetch_response::ShareFetchableTopicResponse { partitions, ..Default::default() }];
+    let sizes = json::encode_with_record_sizes(&response, 2).expect("JSON");
+    let partitions = &sizes["responses"][0]["partitions"];
+    assert_eq!(
+        (&partitions[0]["recordsSizeInBytes"], &partitions[1]["recordsSizeInBytes"]),
+        (&json!(7), &json!(0))
+    );
+    assert!(partitions[0].get("records").is_none());
+    // In the place of the member, and all others are as ever.
+    let mut plain = json::encode(&response, 2).expect("JSON").to_string();
+    plain = plain.replacen(r#""records":"""#, r#""recordsSizeInBytes":7"#, 1);
+    plain = plain.replacen(r#""records":"""#, r#""recordsSizeInBytes":0"#, 1);
+    assert_eq!(sizes.to_string(), plain);
+
+    // Null is null, also where no version allows it.
+    let mut value =
+        dynamic::decode(ShareFetchResponse::SCHEMA, &response.encode(2).expect("bytes"), 2).expect("a value");
+    value.set("responses[0].partitions[0].records", Value::Null).expect("a field");
+    let sizes = json::to_value_with_record_sizes(&value, ShareFetchResponse::SCHEMA, 2).expect("JSON");
+    assert_eq!(sizes["responses"][0]["partitions"][0]["records"], Json::Null);
+    assert!(sizes["responses"][0]["partitions"][0].get("recordsSizeInBytes").is_none());
+    assert_eq!(
+        json::to_value(&value, ShareFetchResponse::SCHEMA, 2).expect("JSON")["responses"][0]["partitions"][0]
+            ["records"],
+        ""
+    );
 }

@@ -484,5 +484,10 @@ fn a_message_of_strings_that_cannot_be_written_names_the_string() {
     for version in [0, 1] {
         let error = names.encode(version).expect_err("too long");
         assert_eq!((error.path(), error.reason()), ("names[2]", &EncodeReason::StringTooLong));
+
+        let mut count = Count::default();
+        count.put(b"before");
+        assert_eq!(names.encode_into(&mut count, version), Err(error));
+        assert_eq!(count.position(), 6);
     }
 }

@@ -1,6 +1,7 @@
 //! Members of consumer groups against a coordinator in memory, and against what Kafka's own consumers sent.
 
 mod app;
+mod buffer;
 mod chance;
 mod classic_group;
 mod consumer_group;

@@ -95,6 +95,88 @@ fn heartbeats_go_on_while_the_application_is_busy() {
     assert!(driver.session_requests().is_empty(), "nothing is fetched that nobody asked for");
 }
 
+/// The epochs of the heartbeats that were sent since the last call.
+fn heartbeat_epochs(driver: &mut Driver) -> Vec<i32> {
+    let sent = std::mem::take(&mut driver.sent).into_iter();
+    sent.filter_map(|(_, request)| match request {
+        ShareConsumerRequest::ShareGroupHeartbeat(heartbeat) => Some(heartbeat.member_epoch),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_member_that_does_not_poll_leaves_and_joins_again_with_the_next_poll() {
+    let (mut cluster, partition) = one_partition(&[2]);
+    // Locks that outlast the poll interval.
+    cluster.configure_group("g", lock_config(3_600_000));
+    let interval = ms(12_000);
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig { max_poll_interval: interval, ..config(AcknowledgementMode::Explicit) },
+    );
+    let records = driver.wait_for_records();
+    heartbeat_epochs(&mut driver);
+    driver.events.clear();
+
+    driver.pass(interval - ms(1));
+    let epochs = heartbeat_epochs(&mut driver);
+    assert!(!epochs.contains(&-1) && driver.events.is_empty(), "{epochs:?}, {:?}", driver.events);
+    driver.pass(ms(1));
+    assert_eq!(driver.events, [Event::PollIntervalExpired, Event::Assigned { partitions: vec![] }]);
+    assert_eq!(driver.consumer.assignment().len(), 0);
+    driver.events.clear();
+    driver.pass(ms(60_000));
+    assert_eq!(heartbeat_epochs(&mut driver), [-1], "it leaves once, and says no more");
+    assert_eq!(driver.events, []);
+
+    // What it has in hand is still its own.
+    driver.acknowledge(&records, ACCEPT);
+    driver.consumer.commit(driver.now).unwrap();
+    driver.drive();
+    assert_eq!(driver.outcomes(), [(0, 1, 0), (1, 1, 0)]);
+
+    append(&mut driver.cluster, partition, &[1]);
+    assert_eq!(offsets(&driver.wait_for_records()), [(partition, 2)]);
+    assert_eq!(heartbeat_epochs(&mut driver)[0], 0);
+}
+
+#[test]
+fn a_poll_before_leaving_is_answered_makes_the_member_join_again() {
+    let (cluster, partition) = one_partition(&[1]);
+    let interval = ms(12_000);
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig { max_poll_interval: interval, ..config(AcknowledgementMode::Implicit) },
+    );
+    driver.wait_for_records();
+    driver.pass(interval - ms(1));
+    driver.sent.clear();
+    driver.now += ms(1);
+    let leaving = driver.consumer.drive(driver.now);
+    assert!(leaving.events.contains(&Event::PollIntervalExpired), "{leaving:?}");
+    let mut poll = driver.consumer.poll(driver.now).unwrap();
+    poll.actions.splice(0..0, leaving.actions);
+    driver.follow(poll);
+    append(&mut driver.cluster, partition, &[1]);
+    assert_eq!(offsets(&driver.wait_for_records()), [(partition, 1)]);
+    assert_eq!(heartbeat_epochs(&mut driver)[..2], [-1, 0]);
+}
+
+#[test]
+fn a_consumer_without_a_poll_interval_has_all_the_time() {
+    let (cluster, _) = one_partition(&[1]);
+    let mut driver = Driver::new(
+        cluster,
+        ShareConsumerConfig { max_poll_interval: Duration::MAX, ..config(AcknowledgementMode::Implicit) },
+    );
+    driver.wait_for_records();
+    driver.events.clear();
+    driver.pass(ms(3_600_000));
+    assert_eq!(driver.consumer.assignment().len(), 1);
+    assert!(driver.events.is_empty(), "{:?}", driver.events);
+}
+
 #[test]
 fn in_implicit_mode_the_next_poll_accepts() {
     let (mut cluster, partition) = one_partition(&[3]);

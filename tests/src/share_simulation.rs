@@ -77,10 +77,11 @@ struct Totals {
     killed_consumers: u64,
     closed_consumers: u64,
     given_up: u64,
+    expired_polls: u64,
 }
 
 impl Totals {
-    fn each(&self) -> [(&'static str, u64); 14] {
+    fn each(&self) -> [(&'static str, u64); 15] {
         [
             ("accept", self.accepted),
             ("reject", self.rejected),
@@ -96,6 +97,7 @@ impl Totals {
             ("a killed consumer", self.killed_consumers),
             ("a closed consumer", self.closed_consumers),
             ("the delivery limit", self.given_up),
+            ("the end of a poll interval", self.expired_polls),
         ]
     }
 
@@ -115,6 +117,7 @@ impl Totals {
             killed_consumers,
             closed_consumers,
             given_up,
+            expired_polls,
         } = of;
         self.accepted += accepted;
         self.rejected += rejected;
@@ -130,6 +133,7 @@ impl Totals {
         self.killed_consumers += killed_consumers;
         self.closed_consumers += closed_consumers;
         self.given_up += given_up;
+        self.expired_polls += expired_polls;
     }
 }
 

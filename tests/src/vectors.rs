@@ -7,6 +7,7 @@ mod case;
 mod damage;
 mod frame;
 mod generated;
+mod origin;
 mod table;
 mod value;
 

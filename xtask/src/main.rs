@@ -35,7 +35,7 @@ enum Verb {
     Cases(Paths),
     /// Starts and stops a Kafka cluster for tests; needs Java 17 and Maven
     Broker(broker::Arguments),
-    /// Runs scenarios on a Kafka cluster, one of its own unless --broker names one; needs Java 17 and Maven
+    /// Runs scenarios on Kafka clusters, some of them on one that --broker names; needs Java 17 and Maven
     E2e(e2e::Arguments),
     /// Replays walks over a share partition, a file of them, against the acquisition locks
     Walks(Paths),

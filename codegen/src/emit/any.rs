@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::messages::has_response;
 use super::modules::feature;
 use super::{ident, imports, layout};
 use crate::model::{Kind, Message, Model};
@@ -72,6 +73,24 @@ fn dispatch(model: &Model, kind: Kind, word: &str) -> Vec<TokenStream> {
     let schemas = each(|Variant { feature, message, variant, .. }| {
         let name = name(message);
         quote!(#feature Self::#variant(_) => Some(<super::#name as Message>::SCHEMA))
+    });
+    let answers = variants.iter().filter(|variant| has_response(variant.message).is_some());
+    let answers: Vec<_> = answers
+        .map(
+            |Variant { feature, variant, .. }| quote!(#feature Self::#variant(message) => Request::has_response(&**message)),
+        )
+        .collect();
+    let has_response = (!answers.is_empty()).then(|| {
+        quote! {
+            /// Whether the broker answers, see [`Request::has_response`]. A request without a codec is taken for one that it
+            /// does answer.
+            pub fn has_response(&self) -> bool {
+                match self {
+                    #(#answers,)*
+                    _ => true,
+                }
+            }
+        }
     });
     let [doc, unknown_doc, decode_doc] = [
         format!(" A {word} of any API. Boxed, so that it is as small as the smallest."),
@@ -154,6 +173,8 @@ fn dispatch(model: &Model, kind: Kind, word: &str) -> Vec<TokenStream> {
                         Self::Unknown { api_key, .. } => *api_key,
                     }
                 }
+
+                #has_response
 
                 /// The schema of the message; `None` if it has no codec here.
                 pub fn schema(&self) -> Option<&'static MessageSchema> {

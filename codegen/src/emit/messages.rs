@@ -56,7 +56,7 @@ pub(super) fn partner_path(family: &Family, partner: &Partner) -> TokenStream {
 }
 
 /// When a request is answered, if that is not always: a ProduceRequest whose sender wants no acknowledgement is not.
-fn has_response(message: &Message) -> Option<TokenStream> {
+pub(super) fn has_response(message: &Message) -> Option<TokenStream> {
     let is_produce = message.kind == Kind::Request && message.api_key == Some(0);
     let acks = message.structs[0].fields.iter().find(|field| is_produce && field.name == "Acks")?;
     let acks = ident(&acks.rust_name);

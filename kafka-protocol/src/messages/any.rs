@@ -3,7 +3,7 @@
 //! Messages whose type is known only at run time.
 
 use crate::protocol::{
-    ApiKey, DecodeError, EncodeError, Message, MessageSchema, MessageVisitor,
+    ApiKey, DecodeError, EncodeError, Message, MessageSchema, MessageVisitor, Request,
 };
 use crate::wire::{Bytes, Sink};
 
@@ -1369,6 +1369,15 @@ impl AnyRequest {
             #[cfg(feature = "transaction")]
             Self::WriteTxnMarkers(_) => ApiKey::WRITE_TXN_MARKERS,
             Self::Unknown { api_key, .. } => *api_key,
+        }
+    }
+
+    /// Whether the broker answers, see [`Request::has_response`]. A request without a codec is taken for one that it
+    /// does answer.
+    pub fn has_response(&self) -> bool {
+        match self {
+            Self::Produce(message) => Request::has_response(&**message),
+            _ => true,
         }
     }
 

@@ -315,7 +315,7 @@ pub enum EncodeReason {
     KnownTag,
     /// The message would have more than 2147483647 bytes.
     MessageTooLong,
-    /// A [dynamic](crate::dynamic) value is not of the type of its field, or a number out of its range.
+    /// A dynamic value (feature `dynamic`) is not of the type of its field, or a number out of its range.
     WrongType {
         /// The type of the field, as [`FieldType`](super::schema::FieldType) displays it.
         expected: String,

@@ -6,7 +6,8 @@ use super::Assignor;
 use crate::wire::Str;
 
 /// What a [`Member`](super::Member) is told when it is made. The names in parentheses are those of Kafka's consumer, whose
-/// defaults are taken over.
+/// defaults are taken over. Texts have at most 32767 bytes; with a longer one, no subscription is
+/// [taken](super::NotSubscribable::TooLong).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Id of the group (`group.id`), not empty.
@@ -21,7 +22,7 @@ pub struct Config {
     /// Default `None`, a dynamic member.
     pub group_instance_id: Option<Str>,
 
-    /// Where the member is, for assignors that look at it (`client.rack`). At most 32767 bytes in the classic protocols.
+    /// Where the member is, for assignors that look at it (`client.rack`).
     ///
     /// Default `None`.
     pub rack_id: Option<Str>,

@@ -154,9 +154,29 @@ impl Backoff {
 pub(super) struct Coordinator {
     pub(super) node: Option<Node>,
     pub(super) backoff: Backoff,
+    /// The last that wanted no requests for a while, and until when.
+    throttled: Option<(Node, Duration)>,
 }
 
 impl Coordinator {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self { node: None, backoff, throttled: None }
+    }
+
+    /// The coordinator mutes the connection for so long (KIP-219). What is not positive means nothing.
+    pub(super) fn throttle(&mut self, throttle_time_ms: i32, now: Duration) {
+        if let (Some(node), Ok(millis @ 1..)) = (&self.node, u64::try_from(throttle_time_ms)) {
+            let end = now.saturating_add(Duration::from_millis(millis));
+            self.throttled = Some((node.clone(), self.throttle_end(now).map_or(end, |other| other.max(end))));
+        }
+    }
+
+    /// When the coordinator takes requests again; `None` if it does now.
+    pub(super) fn throttle_end(&self, now: Duration) -> Option<Duration> {
+        let (_, end) = self.throttled.as_ref().filter(|(node, _)| self.node.as_ref() == Some(node))?;
+        Some(*end).filter(|end| *end > now)
+    }
+
     pub(super) fn request(group_id: &Str) -> Request {
         let keys = vec![group_id.clone()];
         FindCoordinatorRequest { key_type: GROUP, coordinator_keys: keys, ..Default::default() }.into()

@@ -150,7 +150,7 @@ impl Core {
             partitions: Partitions::default(),
             commits: Commits::new(),
             topics: Topics::default(),
-            coordinator: Coordinator { node: None, backoff: backoff() },
+            coordinator: Coordinator::new(backoff()),
             in_flight: InFlight::new(),
             events: VecDeque::new(),
             commit_backoff: backoff(),

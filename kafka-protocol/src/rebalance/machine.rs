@@ -37,7 +37,7 @@ impl Member {
             self.protocol.heartbeat_now();
         }
         if self.core.leaving.as_ref().is_some_and(|leaving| leaving.deadline <= now)
-            && self.core.coordinator.node.is_none()
+            && (self.core.coordinator.node.is_none() || self.core.coordinator.throttle_end(now).is_some())
         {
             self.left();
         }
@@ -122,6 +122,9 @@ impl Member {
         self.metadata_request(now).or_else(|| {
             if self.core.coordinator.node.is_none() {
                 return self.find_coordinator_request(now);
+            }
+            if self.core.coordinator.throttle_end(now).is_some() {
+                return None;
             }
             // Commits first: what follows may end the generation that they belong to.
             let stamp = self.protocol.stamp(&self.core);

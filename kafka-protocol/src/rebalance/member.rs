@@ -84,22 +84,20 @@ pub enum NotSubscribable {
     Closed,
     /// Regular expressions need the consumer protocol, and version 1 of it.
     ClassicRegex,
-    /// The name of a topic has more than 32767 bytes, and a classic subscription has no room for it.
-    TopicTooLong,
-    /// The [rack id](Config::rack_id) has more than 32767 bytes, and a classic subscription has no room for it.
-    RackIdTooLong,
+    /// This has more than 32767 bytes, and no request has room for it: the name of a topic, the regular expression, or what
+    /// the [`Config`] says of the group and the member.
+    TooLong(&'static str),
 }
 
 impl error::Error for NotSubscribable {}
 
 impl fmt::Display for NotSubscribable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the member is closed",
-            Self::ClassicRegex => "the classic protocols have no regular expressions",
-            Self::TopicTooLong => "the name of a topic has more than 32767 bytes",
-            Self::RackIdTooLong => "the rack id has more than 32767 bytes",
-        })
+        match self {
+            Self::Closed => f.write_str("the member is closed"),
+            Self::ClassicRegex => f.write_str("the classic protocols have no regular expressions"),
+            Self::TooLong(what) => write!(f, "the {what} has more than 32767 bytes"),
+        }
     }
 }
 
@@ -133,9 +131,7 @@ impl Member {
         if topics.is_empty() {
             self.unsubscribe(now);
         } else {
-            if let Protocol::Classic(_) = self.protocol {
-                self.expect_room(&topics)?;
-            }
+            self.expect_room("name of a topic", &topics)?;
             self.set_subscription(Subscription::Topics(topics), now);
         }
         Ok(())
@@ -151,20 +147,38 @@ impl Member {
         if let Protocol::Classic(_) = self.protocol {
             return Err(NotSubscribable::ClassicRegex);
         }
-        self.set_subscription(Subscription::Regex(regex.into()), now);
+        let regex = regex.into();
+        self.expect_room("regular expression", [&regex])?;
+        self.set_subscription(Subscription::Regex(regex), now);
         Ok(())
     }
 
-    /// Classic subscriptions are embedded messages of a version whose strings have lengths of 16 bits.
-    fn expect_room(&self, topics: &BTreeSet<Str>) -> Result<(), NotSubscribable> {
-        let is_too_long = |text: &Str| i16::try_from(text.len()).is_err();
-        if topics.iter().any(is_too_long) {
-            return Err(NotSubscribable::TopicTooLong);
+    /// The lengths of strings have 16 bits, and those of compact ones the same limit. Nothing is sent before a subscription.
+    fn expect_room<'a>(
+        &'a self,
+        of: &'static str,
+        wanted: impl IntoIterator<Item = &'a Str>,
+    ) -> Result<(), NotSubscribable> {
+        let Config { group_id, protocol, group_instance_id, rack_id, .. } = &self.core.config;
+        let (member_id, server_assignor) = match protocol {
+            GroupProtocol::Consumer { member_id, server_assignor } => {
+                (Some(member_id), server_assignor.as_ref())
+            }
+            GroupProtocol::Classic { .. } => (None, None),
+        };
+        let config = [
+            ("group id", Some(group_id)),
+            ("member id", member_id),
+            ("group instance id", group_instance_id.as_ref()),
+            ("rack id", rack_id.as_ref()),
+            ("name of the assignor", server_assignor),
+        ];
+        let config = config.into_iter().filter_map(|(of, text)| Some((of, text?)));
+        let mut texts = config.chain(wanted.into_iter().map(|text| (of, text)));
+        match texts.find(|(_, text)| i16::try_from(text.len()).is_err()) {
+            Some((of, _)) => Err(NotSubscribable::TooLong(of)),
+            None => Ok(()),
         }
-        if self.core.config.rack_id.as_ref().is_some_and(is_too_long) {
-            return Err(NotSubscribable::RackIdTooLong);
-        }
-        Ok(())
     }
 
     fn expect_open(&self) -> Result<(), NotSubscribable> {
@@ -195,6 +209,8 @@ impl Member {
     /// 4. it reports partitions that are new and whose committed offset is known.
     ///
     /// Nothing of this happens between polls. What the poll brings about is sent by [`next_request`](Self::next_request).
+    ///
+    /// [`poll_records`](Self::poll_records) is the same with records.
     pub fn poll(&mut self, now: Duration) -> Poll {
         self.expire(now);
         if self.core.subscription.is_some() && self.core.failure.is_none() {
@@ -379,8 +395,10 @@ impl Member {
             return None;
         }
         let core = &self.core;
+        let throttle_end = core.coordinator.throttle_end(now);
         let leaves = core.leaving.is_some() && core.partitions.is_empty();
         let requests = match core.coordinator.node {
+            Some(_) if throttle_end.is_some() => [throttle_end, None, None],
             Some(_) if leaves => [None; 3],
             Some(_) => [
                 self.protocol.request_due(core, now),
@@ -411,9 +429,15 @@ impl Member {
     }
 
     /// Takes the response to a request. One that is not waited for any more is ignored.
+    ///
+    /// If the coordinator throttles (`ThrottleTimeMs`), it gets no request before that time is over, as KIP-219 wants it.
+    /// Brokers before Kafka 2.0 have waited for that long themselves; it is waited again.
     pub fn receive(&mut self, id: RequestId, response: Response, now: Duration) {
         self.expire(now);
         if let Some(sent) = self.core.in_flight.take(id) {
+            if sent.purpose.is_for_coordinator() {
+                self.core.coordinator.throttle(response.throttle_time_ms(), now);
+            }
             self.answered(sent, response, now);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A [`Member`] joins a group, keeps its membership alive, fetches committed offsets, commits, gives partitions up and
 //! leaves. It opens no socket, reads no clock and starts no thread: requests, deadlines and events come out, responses and
-//! the time go in. What it does not do is fetch records; it tells [which partitions](Member::fetchable) any fetcher may
-//! fetch.
+//! the time go in. It sends no `Fetch` either: beside it a [`RecordBuffer`] tells any fetcher what to fetch, and keeps what
+//! has come until a poll hands it out.
 //!
 //! # The loop
 //!
@@ -13,10 +13,12 @@
 //! own consumer has nothing of it.
 //!
 //! ```
-//! use std::collections::BTreeMap;
+//! use std::collections::{BTreeMap, VecDeque};
 //! use std::time::Duration;
 //!
-//! use kafka_protocol::rebalance::{Config, GroupProtocol, Member, Outgoing, TopicPartition};
+//! use kafka_protocol::rebalance::{
+//!     Config, ConsumerRecords, GroupProtocol, Member, Outgoing, RecordBuffer, TopicPartition,
+//! };
 //! # use kafka_protocol::messages::{consumer_group_heartbeat_response as heartbeat, *};
 //! # use kafka_protocol::rebalance::{Request, Response};
 //! # use kafka_protocol::wire::Uuid;
@@ -72,46 +74,60 @@
 //! #         _ => unreachable!("not in this protocol"),
 //! #     }
 //! # };
+//! # // Every partition has records without end, of which a fetch gives two. A record is its offset.
+//! # let leader = |offset: i64| (offset..offset + 2, offset + 2);
 //! # let mut now = Duration::ZERO;
 //!
 //! let protocol = GroupProtocol::Consumer { member_id: "dkkPCYtmShCGb_cTAaEYdg".into(), server_assignor: None };
 //! let mut member = Member::new(Config::new("billing", protocol));
+//! let mut buffer = RecordBuffer::default();
 //! member.subscribe(["orders"], now)?;
 //!
-//! // Offsets of the next record to process. Each turn of the loop processes one record of each partition.
-//! let mut processing = BTreeMap::<TopicPartition, i64>::new();
+//! // Records in processing, here by their offsets. Each turn of the loop finishes one of each partition.
+//! let mut processing = BTreeMap::<TopicPartition, VecDeque<i64>>::new();
 //! # let mut polls = 0;
 //! loop {
-//!     // The driver: sends, receives, and waits until `member.deadline(now)` at the latest.
+//!     // The driver: sends, receives, fetches, and waits until `member.deadline(now)` at the latest.
 //!     while let Some(Outgoing { id, request, .. }) = member.next_request(now) {
 //!         member.receive(id, respond(request), now);
 //!     }
-//!
-//!     // 1.a Poll. Nothing of a partition that is to be revoked may be fetched from now on.
-//!     let poll = member.poll(now);
-//!     for assigned in &poll.assigned {
-//!         processing.insert(assigned.partition.clone(), assigned.committed.as_ref().map_or(0, |it| it.offset));
+//!     for fetch in buffer.fetches(&member) {
+//!         let (records, next_offset) = leader(fetch.offset);
+//!         buffer.fetched(&fetch, records, next_offset);
 //!     }
-//!     // 1.b Start processing what has been fetched of `poll.fetchable`.
-//!     // 1.c Commit what has been processed.
-//!     for (partition, offset) in &mut processing {
-//!         *offset += 1;
-//!         member.commit([(partition.clone(), *offset)], now)?;
+//!
+//!     // 1.a Poll: records, what is to be revoked and what is lost come together. Of what is to be revoked no records
+//!     //     come from now on.
+//!     let ConsumerRecords { records, changes } = member.poll_records(&mut buffer, 500, now);
+//!     for assigned in changes.assigned.iter().filter(|assigned| assigned.committed.is_none()) {
+//!         buffer.seek(&assigned.partition, 0);
+//!     }
+//!     // 1.b Start processing.
+//!     for (partition, records) in records {
+//!         processing.entry(partition).or_default().extend(records);
+//!     }
+//!     // 1.e Stop processing what is lost.
+//!     for partition in &changes.lost {
+//!         processing.remove(partition);
+//!     }
+//!     // 1.c Commit what has been processed. It is refused if the partition is lost, as the next poll will tell.
+//!     for (partition, records) in &mut processing {
+//!         if let Some(offset) = records.pop_front()
+//!             && let Err(error) = member.commit([(partition.clone(), offset + 1)], now)
+//!         {
+//!             println!("not committed: {error}");
+//!         }
 //!     }
 //!     // 1.d What is still being processed is held, so that polling for the others can go on. The rest is given up with
 //!     //     the next poll, once its commits are answered.
 //!     let to_be_revoked: Vec<_> = member.to_be_revoked_partitions().cloned().collect();
 //!     for partition in to_be_revoked {
-//!         if processing[&partition] < 3 {
+//!         if processing.get(&partition).is_some_and(|records| !records.is_empty()) {
 //!             member.hold(&partition);
 //!         } else {
 //!             member.release(&partition);
 //!             processing.remove(&partition);
 //!         }
-//!     }
-//!     // 1.e Stop processing what is lost. Commits of it are refused.
-//!     for partition in member.lost_partitions() {
-//!         processing.remove(partition);
 //!     }
 //!     // 1.f Repeat.
 //!     now += Duration::from_secs(1);
@@ -120,12 +136,14 @@
 //! #   if polls > 3 && member.owned().count() == 1 { break }
 //! }
 //! assert_eq!(member.owned().cloned().collect::<Vec<_>>(), [TopicPartition::new("orders", 0)]);
+//! # assert!(processing.keys().eq(member.owned()), "the other one is done with");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The KIP has two forms of its API, and here are both: the getters
-//! [`to_be_revoked_partitions`](Member::to_be_revoked_partitions) and [`lost_partitions`](Member::lost_partitions) beside a
-//! poll, and, its variant 1, one [`Poll`] that returns everything.
+//! The KIP has two forms of its API, and here are both. This is its variant 1, one poll that returns everything. The other
+//! one has getters beside a poll, [`to_be_revoked_partitions`](Member::to_be_revoked_partitions) and
+//! [`lost_partitions`](Member::lost_partitions), which can be asked at any time. Whoever keeps records elsewhere calls
+//! [`Member::poll`] and asks [`is_fetchable`](Member::is_fetchable) when they come and before they are handed out.
 //!
 //! # Rules
 //!
@@ -135,7 +153,9 @@
 //! |---|---|
 //! | A revocation that one poll announces is completed by the next | KIP-983 |
 //! | A partition can be [held](Member::hold), so that polling for the others goes on while its records are processed | our addition: without it, the next poll gives everything up |
-//! | From the announcement on nothing of the partition is fetched or handed out | KIP-983; otherwise there would always be something left to process |
+//! | From the announcement on nothing of the partition is fetched or handed out, and what a [`RecordBuffer`] has of it is dropped | KIP-983; otherwise there would always be something left to process |
+//! | Records of the other partitions keep coming, from all of them in turn | KIP-983; the turns are ours |
+//! | The answer to a fetch counts only in the assignment and at the position that it was sent for | a partition that comes back begins at its committed offset |
 //! | Until the poll that completes it, offsets can be committed, and are sent with the valid generation or epoch | KIP-983, KIP-848 |
 //! | The message that gives partitions up is sent after the commits queued for them are answered, unless the caller [waives](Member::waive_commits) that | KIP-983: duplicates arise when a partition moves before its commits |
 //! | An announcement is not taken back. If the group changes its mind, the partition is given up and assigned again | so that the caller may act on it at once |
@@ -143,6 +163,7 @@
 //! | What is lost before it is given up is reported as lost, and not given up | KIP-429 (`onPartitionsLost`) |
 //! | Every change is reported by exactly one poll | KIP-983 |
 //! | Heartbeats go on between polls | KIP-62 |
+//! | A coordinator that throttles gets no request before that time is over | KIP-219 |
 //! | New partitions come after those of the same rebalance are given up | KIP-848; in the cooperative protocol with its second round |
 //! | What no poll has reported is given up without a poll, since there is nothing to drain | our addition |
 //! | After a loss the member joins again when a poll has reported it | so that lost and owned cannot be mistaken |
@@ -167,17 +188,21 @@
 //! [`Member::next_request`] gives a request and the node that it is for; [`Request::send`] puts it into a
 //! [`Connection`](crate::connection::Connection) in the version that was negotiated there, and [`Response::decode`] reads
 //! the answer for [`Member::receive`]. What cannot be sent or breaks is told by [`Member::fail`] and
-//! [`Member::disconnected`]. Late answers do no harm.
+//! [`Member::disconnected`]. Late answers do no harm. To honour the `ThrottleTimeMs` of leaders, and of those that answer to
+//! [`Destination::Any`], is left to the driver, which alone knows which broker that was.
 //!
 //! | event of the driver | call |
 //! |---|---|
 //! | anything was called, or the [deadline](Member::deadline) is there | [`next_request`](Member::next_request) until there is none |
 //! | a response | [`receive`](Member::receive) |
+//! | a leader is free | [`fetches`](RecordBuffer::fetches), those that it leads into one `Fetch` |
+//! | a row of a `Fetch` response | [`fetched`](RecordBuffer::fetched) |
 //! | no connection to any broker, or none with the API | [`fail`](Member::fail) |
 //! | the connection to the coordinator broke | [`disconnected`](Member::disconnected) |
 //! | [`Outgoing::deadline`] has passed | close that connection |
 
 mod assignor;
+mod buffer;
 mod classic;
 mod commits;
 mod config;
@@ -195,6 +220,7 @@ mod topic_partition;
 mod topics;
 
 pub use assignor::Assignor;
+pub use buffer::{ConsumerRecords, Fetch, RecordBuffer};
 pub use commits::{CommitError, CommitId, CommitResult};
 pub use config::{Config, GroupProtocol};
 pub use coordinator::{Destination, Node, Outgoing, RequestId};

@@ -16,10 +16,14 @@ pub(super) struct Partitions {
     lost: BTreeSet<TopicPartition>,
     /// Lost at any time and not reported as assigned since, so that a commit can be refused by its right name.
     ever_lost: BTreeSet<TopicPartition>,
+    /// The number of the last assignment.
+    assignments: u64,
 }
 
 #[derive(Debug)]
 struct Owned {
+    /// The number of this assignment; one of the same partition before or after it has another.
+    assignment: u64,
     /// All zero in the classic protocols, which know topics by name.
     topic_id: Uuid,
     stage: Stage,
@@ -106,8 +110,11 @@ impl Partitions {
     /// Takes a partition that the protocol has assigned; nothing if it is owned.
     pub(super) fn adopt(&mut self, partition: TopicPartition, topic_id: Uuid) {
         self.lost.remove(&partition);
-        let owned = Owned { topic_id, stage: Stage::Assigned, unwanted: false, committed: None };
-        self.owned.entry(partition).or_insert(owned);
+        self.owned.entry(partition).or_insert_with(|| {
+            self.assignments += 1;
+            let assignment = self.assignments;
+            Owned { assignment, topic_id, stage: Stage::Assigned, unwanted: false, committed: None }
+        });
     }
 
     /// Completes the revocation of everything, for a member that leaves.
@@ -208,7 +215,21 @@ impl Partitions {
     }
 
     pub(super) fn is_fetchable(&self, partition: &TopicPartition) -> bool {
-        self.owned.get(partition).is_some_and(|owned| owned.stage == Stage::Fetchable)
+        self.assignment(partition).is_some()
+    }
+
+    /// The number of the assignment of a fetchable partition.
+    pub(super) fn assignment(&self, partition: &TopicPartition) -> Option<u64> {
+        let owned = self.owned.get(partition).filter(|owned| owned.stage == Stage::Fetchable)?;
+        Some(owned.assignment)
+    }
+
+    /// The fetchable partitions, each with the number of its assignment and the offset committed before it.
+    pub(super) fn assignments(&self) -> impl Iterator<Item = (&TopicPartition, u64, Option<i64>)> {
+        let fetchable = self.owned.iter().filter(|(_, owned)| owned.stage == Stage::Fetchable);
+        fetchable.map(|(partition, owned)| {
+            (partition, owned.assignment, owned.committed.as_ref().map(|committed| committed.offset))
+        })
     }
 
     pub(super) fn to_be_revoked(&self) -> impl Iterator<Item = &TopicPartition> {

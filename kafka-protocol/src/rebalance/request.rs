@@ -92,6 +92,12 @@ macro_rules! apis {
                     $(Self::$Api(_) => $Request::API_KEY,)*
                 }
             }
+
+            pub(super) fn throttle_time_ms(&self) -> i32 {
+                match self {
+                    $(Self::$Api(response) => response.throttle_time_ms,)*
+                }
+            }
         }
 
         $(

@@ -70,7 +70,8 @@ use crate::wire::Str;
 /// after each of the other methods, and when the deadline of the last [`Poll`] has come. It sends heartbeats, looks up
 /// leaders, and goes on with fetches and commits that were begun.
 ///
-/// There is one request at a time to each leader. Once a poll has found no records, all leaders are fetched from until
+/// There is one request at a time to each leader, and none before the `ThrottleTimeMs` of its last response is over
+/// (KIP-219). Once a poll has found no records, all leaders are fetched from until
 /// there are some; in the acquire mode `RecordLimit` one after another.
 ///
 /// # Acknowledging
@@ -120,6 +121,8 @@ pub struct ShareConsumer {
     next_request: u64,
     /// Whether what leaders are wanted for has to be worked out again.
     is_stale: bool,
+    /// When the last poll was, at first when the subscription.
+    polled_at: Duration,
     /// Whether the application waits for records.
     wants_records: bool,
     /// In the acquire mode `RecordLimit`: whose turn it is to be fetched from.
@@ -187,6 +190,7 @@ impl ShareConsumer {
             sent: Vec::new(),
             next_request: 0,
             is_stale: false,
+            polled_at: Duration::ZERO,
             wants_records: false,
             turn: 0,
             current: Vec::new(),
@@ -218,12 +222,16 @@ impl ShareConsumer {
             return Err(ShareConsumerError::NoTopics);
         }
         self.config.check()?;
+        if !self.membership.is_active() {
+            self.polled_at = self.now;
+        }
         self.membership.subscribe(topics, self.now);
         self.control.need_metadata();
         Ok(())
     }
 
-    /// Gives records that wait, or begins to fetch some. Sends the acknowledgements of the records that the last poll
+    /// Gives records that wait, or begins to fetch some. To be called at least every
+    /// [`max_poll_interval`](ShareConsumerConfig::max_poll_interval). Sends the acknowledgements of the records that the last poll
     /// gave. Renewed records come first, alone.
     ///
     /// # Errors
@@ -238,6 +246,8 @@ impl ShareConsumer {
                 return Err(ShareConsumerError::Unacknowledged { records });
             }
         }
+        self.polled_at = self.now;
+        self.membership.polled(self.now);
         self.take_acknowledgements(None);
         let records = self.next_records();
         Ok(Poll { records, ..self.drive(now) })
@@ -377,6 +387,8 @@ impl ShareConsumer {
         self.now = self.now.max(now);
         let Some(at) = self.sent.iter().position(|sent| sent.id == id) else { return };
         let sent = self.sent.swap_remove(at);
+        let throttle = Duration::from_millis(u64::try_from(response.throttle_time_ms()).unwrap_or(0));
+        self.links.throttled(sent.node, self.now.saturating_add(throttle));
         self.receive(sent, response);
     }
 

@@ -5,9 +5,10 @@
 //!
 //! # What a 4.4.0 broker does otherwise
 //!
-//! - The end of a connection ends one session only, the last that the connection opened; others that it opened stay until
-//!   they are closed (measured with thousands of members on one connection; which one it is, by Kafka's source). Here all
-//!   of them end, unless [`imitate_defects`](ShareSessionCache::imitate_defects) says so.
+//! - The end of a connection ends one session at most, the last that the connection opened. It ends none when any session
+//!   that the connection opened has been closed since, or opened again over another connection. Those that do not end stay,
+//!   with what their members have acquired, until they are closed or opened again (all of it measured). Here all of them
+//!   end, unless [`imitate_defects`](ShareSessionCache::imitate_defects) says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -140,6 +141,8 @@ pub struct ShareSessionCache {
     sessions: HashMap<SessionKey, ShareSession>,
     /// Every session that a connection has opened, also those that are gone; with defects only the last.
     opened: HashMap<ConnectionId, HashSet<SessionKey>>,
+    /// With defects: connections whose end ends no session.
+    harmless: HashSet<ConnectionId>,
     evictions: u64,
     imitate_defects: bool,
 }
@@ -151,6 +154,7 @@ impl ShareSessionCache {
             max_share_sessions,
             sessions: HashMap::new(),
             opened: HashMap::new(),
+            harmless: HashSet::new(),
             evictions: 0,
             imitate_defects: false,
         }
@@ -201,17 +205,19 @@ impl ShareSessionCache {
         session_epoch(request, self.session(&key))?;
         let step = match request.share_session_epoch() {
             0 => {
+                self.remove(&key);
                 let session = ShareSession { connection, next_epoch: 1, partitions: BTreeMap::new() };
                 self.sessions.insert(key.clone(), session);
                 let opened = self.opened.entry(connection).or_default();
                 if self.imitate_defects {
                     opened.clear();
+                    self.harmless.remove(&connection);
                 }
                 opened.insert(key.clone());
                 SessionStep::Opened
             }
             -1 => {
-                self.sessions.remove(&key);
+                self.remove(&key);
                 return Ok(SessionStep::Closed);
             }
             _ => SessionStep::Continued,
@@ -227,16 +233,25 @@ impl ShareSessionCache {
         Ok(step)
     }
 
+    fn remove(&mut self, key: &SessionKey) {
+        if let Some(removed) = self.sessions.remove(key).filter(|_| self.imitate_defects) {
+            // Whether it is the last one that the connection opened or not.
+            self.harmless.insert(removed.connection);
+        }
+    }
+
     /// Ends all sessions that a connection opened and that no other one has opened again since; with
-    /// [defects](Self::imitate_defects) the last of them only.
+    /// [defects](Self::imitate_defects) the last of them at most.
     pub fn disconnect(&mut self, connection: ConnectionId) -> Disconnected {
         let mut ended = Disconnected::default();
         let mut groups: Vec<Str> = Vec::new();
+        let is_harmless = self.harmless.remove(&connection);
         for key in self.opened.remove(&connection).unwrap_or_default() {
             if !groups.contains(&key.group_id) {
                 groups.push(key.group_id.clone());
             }
-            if self.sessions.get(&key).is_some_and(|session| session.connection == connection) {
+            let is_theirs = self.sessions.get(&key).is_some_and(|session| session.connection == connection);
+            if is_theirs && !is_harmless {
                 self.sessions.remove(&key);
                 self.evictions += 1;
                 ended.sessions.push(key);

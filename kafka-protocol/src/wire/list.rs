@@ -60,7 +60,10 @@ impl<T: Codec + Default> List for Vec<T> {
     #[inline(always)]
     fn write<S: Sink>(elements: &[T], w: &mut Writer<'_, S>) -> Result<(), Fault> {
         for element in elements {
-            element.write(w)?;
+            let before = w.sink().start_element();
+            let done = element.write(w);
+            w.sink().end_element(before);
+            done?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use kafka_protocol::connection::{Config as ConnectionConfig, ConnectionError, Re
 use kafka_protocol::messages::FetchResponse;
 use kafka_protocol::protocol::{ApiKey, ErrorCode};
 use kafka_protocol::rebalance::{
-    CommitId, Config, Destination, Event, Member, OffsetAndMetadata, Outgoing, Poll, RequestId, Response,
-    TopicPartition,
+    CommitId, Config, ConsumerRecords, Destination, Event, Fetch, Member, OffsetAndMetadata, Outgoing, Poll,
+    RecordBuffer, RequestId, Response, TopicPartition,
 };
 use kafka_protocol::records::OwnedRecord;
 use kafka_protocol::wire::Str;
@@ -29,6 +29,7 @@ const RETRY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct GroupConsumer {
     member: Member,
+    buffer: RecordBuffer<OwnedRecord>,
     fetcher: Fetcher,
     bootstrap: String,
     /// For metadata of its own.
@@ -64,7 +65,7 @@ pub struct Polled {
 #[derive(Debug)]
 enum Sent {
     Member { id: RequestId, api_key: ApiKey, deadline: Duration },
-    Fetch,
+    Fetch(Vec<Fetch>),
 }
 
 impl GroupConsumer {
@@ -78,6 +79,7 @@ impl GroupConsumer {
             ConnectionConfig { client_id: Some("driver".into()), max_in_flight: 1000, ..Default::default() };
         Ok(Self {
             member: Member::new(config),
+            buffer: RecordBuffer::default(),
             fetcher: Fetcher::default(),
             bootstrap: bootstrap.to_owned(),
             client: Client::connect(bootstrap)?,
@@ -107,22 +109,26 @@ impl GroupConsumer {
     /// The member has failed, or records cannot be read.
     pub fn poll(&mut self, timeout: Duration, max_records: usize) -> Result<Polled> {
         let deadline = Instant::now() + timeout;
-        let changes = self.member.poll(self.now());
-        for assigned in &changes.assigned {
-            let offset = assigned.committed.as_ref().map_or(0, |committed| committed.offset);
-            self.fetcher.seek(assigned.partition.clone(), offset);
+        loop {
+            let now = self.now();
+            let ConsumerRecords { records, changes } =
+                self.member.poll_records(&mut self.buffer, max_records, now);
+            for assigned in changes.assigned.iter().filter(|assigned| assigned.committed.is_none()) {
+                self.buffer.seek(&assigned.partition, 0);
+            }
+            self.send()?;
+            if let Some(failure) = self.member.failure() {
+                bail!("the member has failed: {failure}");
+            }
+            let is_quiet = records.is_empty()
+                && changes.assigned.is_empty()
+                && changes.to_be_revoked.is_empty()
+                && changes.lost.is_empty();
+            if !is_quiet || Instant::now() >= deadline {
+                return Ok(Polled { records: flat(records), changes, events: self.events() });
+            }
+            while (max_records == 0 || self.buffer.is_empty()) && self.step(deadline)? {}
         }
-        for partition in changes.to_be_revoked.iter().chain(&changes.lost) {
-            self.fetcher.forget(partition);
-        }
-        let is_quiet =
-            changes.assigned.is_empty() && changes.to_be_revoked.is_empty() && changes.lost.is_empty();
-        self.send()?;
-        while is_quiet && (max_records == 0 || !self.fetcher.has_records()) && self.step(deadline)? {}
-        if let Some(failure) = self.member.failure() {
-            bail!("the member has failed: {failure}");
-        }
-        Ok(Polled { records: self.fetcher.take(max_records), changes, events: self.events() })
     }
 
     /// Goes on with what is under way until then, such as heartbeats and commits. Partitions change only in
@@ -212,16 +218,18 @@ impl GroupConsumer {
         while let Some(outgoing) = self.member.next_request(self.now()) {
             self.send_for_member(&outgoing);
         }
-        for (node, request) in self.fetcher.requests() {
+        for (node, (request, fetches)) in self.fetcher.requests(self.buffer.fetches(&self.member)) {
             let is_busy =
-                self.in_flight.iter().any(|((to, _), sent)| *to == node && matches!(sent, Sent::Fetch));
+                self.in_flight.iter().any(|((to, _), sent)| *to == node && matches!(sent, Sent::Fetch(_)));
             if is_busy {
                 continue;
             }
             let address = self.fetcher.address(node).context("a leader without an address")?.to_owned();
             // Without a connection to the leader there may soon be another leader.
             match self.connect(node, &address).and_then(|()| self.nodes.send(node, &request, None)) {
-                Ok(correlation_id) => drop(self.in_flight.insert((node, correlation_id), Sent::Fetch)),
+                Ok(correlation_id) => {
+                    self.in_flight.insert((node, correlation_id), Sent::Fetch(fetches));
+                }
                 Err(_) => self.fetcher.is_stale = true,
             }
         }
@@ -264,7 +272,9 @@ impl GroupConsumer {
                 Some(response) => self.member.receive(id, response, self.now()),
                 None => bail!("a response of {:?}", received.api_key),
             },
-            Some(Sent::Fetch) => self.fetcher.fetched(received.decode::<FetchResponse>()?)?,
+            Some(Sent::Fetch(fetches)) => {
+                self.fetcher.fetched(&mut self.buffer, &fetches, &received.decode::<FetchResponse>()?)?;
+            }
             None => {}
         }
         Ok(())
@@ -276,7 +286,7 @@ impl GroupConsumer {
         for key in lost {
             match self.in_flight.remove(&key) {
                 Some(Sent::Member { id, .. }) => self.member.fail(id, ErrorCode::NETWORK_EXCEPTION, now),
-                Some(Sent::Fetch) => self.fetcher.is_stale = true,
+                Some(Sent::Fetch(_)) => self.fetcher.is_stale = true,
                 None => {}
             }
         }
@@ -293,7 +303,7 @@ impl GroupConsumer {
             Sent::Member { id, api_key, deadline } => {
                 !self.member.is_waiting_for(*id) && (*deadline <= now || *api_key == ApiKey::JOIN_GROUP)
             }
-            Sent::Fetch => false,
+            Sent::Fetch(_) => false,
         };
         let late: BTreeSet<_> =
             self.in_flight.iter().filter(|(_, sent)| is_late(sent)).map(|((node, _), _)| *node).collect();
@@ -302,4 +312,11 @@ impl GroupConsumer {
             self.in_flight.retain(|(to, _), _| *to != node);
         }
     }
+}
+
+fn flat(records: BTreeMap<TopicPartition, Vec<OwnedRecord>>) -> Vec<ConsumerRecord> {
+    let of = |(partition, records): (TopicPartition, Vec<OwnedRecord>)| {
+        records.into_iter().map(move |record| ConsumerRecord { partition: partition.clone(), record })
+    };
+    records.into_iter().flat_map(of).collect()
 }

@@ -1,11 +1,13 @@
-//! `cargo xtask e2e`: a program of its own, as `vectors`. That task starts the cluster and tells the class path.
+//! `cargo xtask e2e`: a program of its own, as `vectors`. That task starts the usual cluster, tells the class path, and
+//! stops all clusters.
 
 use std::panic;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use tests::e2e::{Cluster, Java, run};
+use tests::e2e::{Cluster, Clusters, Java, run};
 
 /// Runs scenarios on a Kafka cluster
 #[derive(Parser)]
@@ -22,6 +24,14 @@ struct Arguments {
     /// The class path of Kafka's own consumer
     #[arg(long, value_name = "JARS")]
     class_path: String,
+
+    /// The program that starts more clusters
+    #[arg(long, value_name = "PATH")]
+    xtask: PathBuf,
+
+    /// Where those clusters are
+    #[arg(long, value_name = "FOLDER")]
+    clusters: PathBuf,
 
     /// Only scenarios whose names contain this
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -46,8 +56,9 @@ fn main() -> ExitCode {
 
 fn scenarios(arguments: Arguments) -> Result<ExitCode> {
     let java = Java { command: arguments.java, class_path: arguments.class_path };
-    let cluster = Cluster::new(&arguments.broker, java)?;
-    let summary = run(&cluster, &arguments.filter, arguments.jobs);
+    let usual = Cluster::new(&arguments.broker, java)?;
+    let clusters = Clusters { usual, xtask: arguments.xtask, folder: arguments.clusters };
+    let summary = run(&clusters, &arguments.filter, arguments.jobs);
     println!("{summary}");
     Ok(if summary.failed == 0 && summary.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -69,7 +69,7 @@ pub(super) fn configured(
 
 /// What a poll has given, by partition, offset and delivery count.
 #[derive(Debug, Default)]
-struct Delivered(BTreeMap<(TopicIdPartition, i64), i16>);
+pub(super) struct Delivered(pub(super) BTreeMap<(TopicIdPartition, i64), i16>);
 
 impl Delivered {
     fn add(&mut self, records: &[PartitionRecords]) {
@@ -80,7 +80,7 @@ impl Delivered {
         }
     }
 
-    fn acknowledge(&self, consumer: &mut ShareGroupConsumer, ty: AcknowledgeType) -> Result<()> {
+    pub(super) fn acknowledge(&self, consumer: &mut ShareGroupConsumer, ty: AcknowledgeType) -> Result<()> {
         self.0.keys().try_for_each(|(partition, offset)| consumer.acknowledge(*partition, *offset, ty))
     }
 }
@@ -94,7 +94,7 @@ impl fmt::Display for Delivered {
 }
 
 /// Polls until something comes.
-fn some_records(consumer: &mut ShareGroupConsumer) -> Result<Delivered> {
+pub(super) fn some_records(consumer: &mut ShareGroupConsumer) -> Result<Delivered> {
     let start = Instant::now();
     let mut delivered = Delivered::default();
     while delivered.0.is_empty() {
@@ -105,7 +105,11 @@ fn some_records(consumer: &mut ShareGroupConsumer) -> Result<Delivered> {
 }
 
 /// Polls until so many records have come, and acknowledges them all alike.
-fn drain(consumer: &mut ShareGroupConsumer, records: usize, ty: AcknowledgeType) -> Result<Delivered> {
+pub(super) fn drain(
+    consumer: &mut ShareGroupConsumer,
+    records: usize,
+    ty: AcknowledgeType,
+) -> Result<Delivered> {
     let mut all = Delivered::default();
     while all.0.len() < records {
         let delivered = some_records(consumer)?;

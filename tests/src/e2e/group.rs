@@ -74,7 +74,7 @@ impl<'a> Group<'a> {
 
     /// A new member, which has not joined yet and has no share session.
     pub(super) fn member(&self) -> Result<Member> {
-        Member::new(self, self.cluster.unique("m"))
+        Member::new(self, self.cluster.member_id())
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     }),
 ];
 
-fn rebalance(cluster: &Cluster, protocol: Protocol, manner: Manner) -> Result<()> {
+pub(super) fn rebalance(cluster: &Cluster, protocol: Protocol, manner: Manner) -> Result<()> {
     let mut stage = Stage::new(cluster, protocol)?;
     let mut first = stage.worker(manner)?;
     stage.until("the first member has everything", &mut [&mut first], |workers| {

@@ -29,7 +29,7 @@ fn common<R: Request>(connection: &Connection) -> Result<std::ops::RangeInclusiv
     Ok(common.min()..=common.max())
 }
 
-fn each_version(cluster: &Cluster) -> Result<()> {
+pub(super) fn each_version(cluster: &Cluster) -> Result<()> {
     let mut client = cluster.any()?;
     for version in common::<ApiVersionsRequest>(client.connection())? {
         let request = ApiVersionsRequest {
@@ -84,7 +84,7 @@ fn each_version(cluster: &Cluster) -> Result<()> {
 }
 
 /// A batch in each version of Produce, by turns in each codec, and all of them in each version of Fetch.
-fn round_trips(cluster: &Cluster) -> Result<()> {
+pub(super) fn round_trips(cluster: &Cluster) -> Result<()> {
     let leader = cluster.nodes()[0];
     let topic = cluster.create_topic("wire", 1, &[leader])?;
     cluster.produce(&topic, leader, 1)?;

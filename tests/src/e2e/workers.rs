@@ -239,8 +239,9 @@ impl Worker {
             leaving.completed.get_or_insert(self.polls);
         }
         let polled = self.consumer.poll(Duration::from_millis(100), 1000)?;
-        self.changed(&polled.changes, produced)?;
+        // What happened while the poll waited comes before what it reports.
         self.observe(polled.events)?;
+        self.changed(&polled.changes, produced)?;
         self.look_for_late()?;
         self.read(polled.records)?;
         self.look_for_lag(produced)?;

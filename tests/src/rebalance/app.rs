@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use kafka_protocol::rebalance::{CommitId, Member, NotCommittable, Poll, TopicPartition};
+use kafka_protocol::rebalance::{
+    CommitId, ConsumerRecords, Fetch, Member, NotCommittable, RecordBuffer, TopicPartition,
+};
 
 use super::chance::Chance;
 
@@ -23,21 +25,25 @@ pub(super) const LOG_END: i64 = 40;
 
 #[derive(Default)]
 pub(super) struct App {
+    buffer: RecordBuffer<i64>,
     partitions: BTreeMap<TopicPartition, Partition>,
-    /// Fetches under way: the partition, which of its assignments it is for, and from where.
-    fetches: VecDeque<(TopicPartition, u64, i64)>,
-    grants: u64,
+    /// Fetches under way: when the answer comes, and the number of the assignment that it is for.
+    fetches: Vec<(Duration, u64, Fetch)>,
+    assignments: u64,
     pub(super) processed: Vec<(TopicPartition, i64)>,
     /// Partitions that have been lost.
     pub(super) lost: BTreeSet<TopicPartition>,
     /// Partitions of which a commit was refused.
     pub(super) refused: Vec<TopicPartition>,
-    /// Fetched records that came too late.
-    pub(super) dropped: usize,
+    /// How many answers to fetches came when the partition was not fetchable any more.
+    pub(super) too_late: usize,
+    /// How many came when it had been assigned again.
+    pub(super) outlived: usize,
 }
 
 struct Partition {
-    grant: u64,
+    assignment: u64,
+    /// Offset behind the last record that a poll gave.
     position: i64,
     processing: VecDeque<i64>,
     /// What may be committed, and what has been queued.
@@ -46,53 +52,79 @@ struct Partition {
 }
 
 impl App {
-    pub(super) fn polled(&mut self, poll: &Poll) {
-        for partition in &poll.lost {
+    pub(super) fn poll(
+        &mut self,
+        member: &mut Member,
+        chance: &mut Chance,
+        now: Duration,
+    ) -> ConsumerRecords<i64> {
+        let max = usize::try_from(chance.below(20)).expect("few");
+        let polled = member.poll_records(&mut self.buffer, max, now);
+        for partition in &polled.changes.lost {
             self.partitions.remove(partition);
             self.lost.insert(partition.clone());
         }
-        for assigned in &poll.assigned {
-            self.grants += 1;
+        for assigned in &polled.changes.assigned {
+            self.assignments += 1;
             let position = assigned.committed.as_ref().map_or(0, |committed| committed.offset);
-            let (grant, processing) = (self.grants, VecDeque::new());
-            let partition = Partition { grant, position, processing, processed: None, queued: None };
+            if assigned.committed.is_none() {
+                assert!(self.buffer.seek(&assigned.partition, 0));
+            }
+            let (assignment, processing) = (self.assignments, VecDeque::new());
+            let partition = Partition { assignment, position, processing, processed: None, queued: None };
             self.lost.remove(&assigned.partition);
             self.partitions.insert(assigned.partition.clone(), partition);
         }
+        for (partition, records) in &polled.records {
+            if let Some(of) = self.partitions.get_mut(partition) {
+                of.processing.extend(records);
+                of.position = records[records.len() - 1] + 1;
+            }
+        }
+        polled
     }
 
     pub(super) fn given_up(&mut self, partitions: &[TopicPartition]) {
         partitions.iter().for_each(|partition| drop(self.partitions.remove(partition)));
     }
 
-    /// Asks the leader of a partition for records.
-    pub(super) fn fetch(&mut self, member: &Member, chance: &mut Chance) {
-        let fetchable: Vec<_> = member.fetchable().cloned().collect();
-        if !fetchable.is_empty() {
-            let partition = chance.pick(&fetchable).clone();
-            let of = &self.partitions[&partition];
-            self.fetches.push_back((partition, of.grant, of.position));
+    /// Asks the leader of a partition for records, perhaps not for the first time. Some leaders are slow.
+    pub(super) fn fetch(&mut self, member: &Member, chance: &mut Chance, now: Duration) {
+        let fetches = self.buffer.fetches(member);
+        if !fetches.is_empty() {
+            let fetch = chance.pick(&fetches).clone();
+            let slowest = if chance.once_in(8) { 3000 } else { 50 };
+            let at = now + chance.millis(0, slowest);
+            self.fetches.push((at, self.partitions[&fetch.partition].assignment, fetch));
         }
     }
 
-    /// The leader answers.
-    pub(super) fn fetched(&mut self, member: &Member, chance: &mut Chance) {
-        let Some((partition, grant, from)) = self.fetches.pop_front() else { return };
-        let of = self.partitions.get_mut(&partition).filter(|of| of.grant == grant && of.position == from);
-        let Some(of) = of else { return };
-        if !member.is_fetchable(&partition) {
-            self.dropped += 1;
-            return;
+    /// Takes the answers of leaders.
+    pub(super) fn fetched(&mut self, member: &Member, chance: &mut Chance, now: Duration) {
+        for (_, assignment, fetch) in self.fetches.extract_if(.., |(at, ..)| *at <= now) {
+            let to = (fetch.offset + i64::try_from(chance.below(9)).expect("few")).min(LOG_END);
+            self.buffer.fetched(&fetch, fetch.offset..to, to);
+            if !member.is_fetchable(&fetch.partition) {
+                self.too_late += 1;
+            } else if self.partitions[&fetch.partition].assignment != assignment {
+                self.outlived += 1;
+            }
         }
-        let to = (from + i64::try_from(chance.below(5)).expect("few")).min(LOG_END);
-        of.processing.extend(from..to);
-        of.position = to;
+    }
+
+    /// Goes back to where the program is: what has been fetched beyond that is fetched again.
+    pub(super) fn seek(&mut self, chance: &mut Chance) {
+        let partitions: Vec<_> = self.partitions.iter().collect();
+        if !partitions.is_empty() {
+            let (partition, of) = chance.pick(&partitions);
+            self.buffer.seek(partition, of.position);
+        }
     }
 
     /// Some records are done.
     pub(super) fn process(&mut self, chance: &mut Chance) {
         for (partition, of) in &mut self.partitions {
-            for _ in 0..chance.below(4) {
+            for _ in 0..chance.below(2) {
                 if let Some(offset) = of.processing.pop_front() {
                     self.processed.push((partition.clone(), offset));
                     of.processed = Some(offset + 1);

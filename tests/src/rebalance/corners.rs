@@ -5,10 +5,11 @@ use std::time::Duration;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::rebalance::{
-    CommitError, Config, Event, Member, NotCommittable, NotSubscribable, Request,
+    CommitError, Config, Event, GroupProtocol, Member, NotCommittable, NotSubscribable, Request,
 };
 
 use super::desk::{Desk, consumer, cooperative, declared, eager, owned, partition};
+use super::wire;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,26 +36,48 @@ fn is_commit(request: &Request) -> bool {
 // ---- Subscriptions ----
 
 #[test]
-fn what_a_classic_subscription_has_no_room_for_is_refused() {
+fn what_no_request_has_room_for_is_refused_by_subscribing() {
     let too_long = || "x".repeat(32_768);
-    for config in [eager(), cooperative()] {
-        let mut member = Member::new(config.clone());
-        let refused = member.subscribe([too_long()], Duration::ZERO);
-        assert_eq!(refused, Err(NotSubscribable::TopicTooLong));
+    let refuses = |config: Config, topic: &str, what| {
+        let mut member = Member::new(config);
+        assert_eq!(member.subscribe([topic.to_owned()], Duration::ZERO), Err(NotSubscribable::TooLong(what)));
         assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
-
-        let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..config.clone() });
-        assert_eq!(member.subscribe(["orders"], Duration::ZERO), Err(NotSubscribable::RackIdTooLong));
-        assert!(member.next_request(Duration::ZERO).is_none(), "nothing is subscribed to");
-
-        let longest = "x".repeat(32_767);
-        let mut desk = Desk::new(Config { rack_id: Some(longest.clone().into()), ..config });
-        desk.member.subscribe([longest], desk.now).expect("there is room");
-        assert!(desk.sends(is_join));
+    };
+    for config in [eager(), cooperative(), consumer()] {
+        refuses(config.clone(), &too_long(), "name of a topic");
+        refuses(Config { group_id: too_long().into(), ..config.clone() }, "orders", "group id");
+        let rack_id = Some(too_long().into());
+        refuses(Config { rack_id, ..config.clone() }, "orders", "rack id");
+        let group_instance_id = Some(too_long().into());
+        refuses(Config { group_instance_id, ..config }, "orders", "group instance id");
     }
-    // Lengths of the consumer protocol have 32 bits.
-    let mut member = Member::new(Config { rack_id: Some(too_long().into()), ..consumer() });
-    assert_eq!(member.subscribe([too_long()], Duration::ZERO), Ok(()));
+    let of_consumer = |member_id: String, assignor: String| {
+        let protocol =
+            GroupProtocol::Consumer { member_id: member_id.into(), server_assignor: Some(assignor.into()) };
+        Config { protocol, ..consumer() }
+    };
+    refuses(of_consumer(too_long(), "uniform".into()), "orders", "member id");
+    refuses(of_consumer("me".into(), too_long()), "orders", "name of the assignor");
+    let mut member = Member::new(consumer());
+    let refused = member.subscribe_regex(too_long(), Duration::ZERO);
+    assert_eq!(refused, Err(NotSubscribable::TooLong("regular expression")));
+}
+
+/// Whatever `subscribe` takes can be sent.
+#[test]
+fn the_longest_texts_can_be_sent() {
+    let longest = || "x".repeat(32_767);
+    let protocol =
+        GroupProtocol::Consumer { member_id: longest().into(), server_assignor: Some(longest().into()) };
+    for config in [eager(), cooperative(), Config { protocol, ..consumer() }] {
+        let (rack_id, group_instance_id) = (Some(longest().into()), Some(longest().into()));
+        let config = Config { group_id: longest().into(), rack_id, group_instance_id, ..config };
+        let mut desk = Desk::new(config);
+        desk.member.subscribe([longest()], desk.now).expect("there is room");
+        let (_, request) = desk.take(|request| is_join(request) || is_heartbeat(request));
+        let version = if is_join(&request) { 9 } else { 1 };
+        wire::request(&request, version).expect("it can be encoded");
+    }
 }
 
 // ---- The two polls ----
@@ -491,4 +514,78 @@ fn static_members_keep_their_place() {
     let failure = desk.member.failure().expect("another one has its place");
     assert_eq!(failure.error_code, ErrorCode::FENCED_INSTANCE_ID);
     assert_eq!(desk.poll().lost, [partition(0)]);
+}
+
+// ---- Throttling ----
+
+/// A member whose heartbeat has been answered with a throttle time.
+fn throttled(throttle_time_ms: i32) -> Desk {
+    let mut desk = Desk::joined(consumer(), &[0]);
+    desk.now += 3 * SECOND;
+    let (id, _) = desk.take(is_heartbeat);
+    let (member_epoch, heartbeat_interval_ms) = (desk.epoch, 3000);
+    let response = ConsumerGroupHeartbeatResponse {
+        throttle_time_ms,
+        member_epoch,
+        heartbeat_interval_ms,
+        ..Default::default()
+    };
+    desk.respond(id, response);
+    desk
+}
+
+#[test]
+fn a_coordinator_that_throttles_gets_no_request_before_its_time() {
+    let mut desk = throttled(5000);
+    let (start, end) = (desk.now, desk.now + 5 * SECOND);
+    desk.commit(0, 11);
+    for millis in [0, 3000, 4999] {
+        desk.now = start + Duration::from_millis(millis);
+        assert!(!desk.sends(|_| true), "after {millis} ms");
+        assert_eq!(desk.member.deadline(desk.now), Some(end));
+    }
+    desk.now = end;
+    assert!(desk.sends(is_commit) && desk.sends(is_heartbeat));
+    assert_eq!(desk.answer_commit(ErrorCode::NONE), 1);
+    assert!(desk.commits()[0].is_ok());
+    desk.heartbeat(None);
+    assert_eq!(desk.member.deadline(desk.now), Some(end + 3 * SECOND), "then all is as before");
+}
+
+#[test]
+fn a_throttle_time_that_is_not_positive_means_nothing() {
+    for time in [0, -1, i32::MIN] {
+        let mut desk = throttled(time);
+        desk.commit(0, 11);
+        assert!(desk.sends(is_commit), "{time}");
+    }
+}
+
+#[test]
+fn another_coordinator_is_not_throttled() {
+    let mut desk = throttled(60_000);
+    desk.commit(0, 11);
+    desk.member.disconnected(desk.now);
+    desk.find_coordinator();
+    assert!(!desk.sends(is_commit), "still the same");
+    desk.member.disconnected(desk.now);
+    let (lookup, _) = desk.take(|request| matches!(request, Request::FindCoordinator(_)));
+    desk.respond(lookup, FindCoordinatorResponse { node_id: 5, ..Default::default() });
+    assert!(desk.sends(is_commit));
+}
+
+#[test]
+fn throttling_delays_no_end() {
+    let mut desk = throttled(60_000);
+    desk.now += 44 * SECOND;
+    assert!(desk.poll().lost.is_empty());
+    desk.now += SECOND;
+    assert_eq!(desk.poll().lost, [partition(0)], "the session is over");
+
+    let mut desk = throttled(60_000);
+    desk.member.close(2 * SECOND, desk.now);
+    assert_eq!(desk.member.deadline(desk.now), Some(desk.now + 2 * SECOND));
+    desk.now += 2 * SECOND;
+    assert!(!desk.sends(|_| true) && desk.member.is_finished());
+    assert_eq!(desk.events().last(), Some(&Event::Left));
 }

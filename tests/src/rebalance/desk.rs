@@ -7,8 +7,8 @@ use kafka_protocol::embedded;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::rebalance::{
-    Assignor, CommitResult, Config, Event, GroupProtocol, Member, Outgoing, Poll, Request, RequestId,
-    Response, TopicPartition,
+    Assignor, CommitResult, Config, ConsumerRecords, Event, GroupProtocol, Member, Outgoing, Poll,
+    RecordBuffer, Request, RequestId, Response, TopicPartition,
 };
 use kafka_protocol::wire::{Str, Uuid};
 
@@ -28,6 +28,8 @@ pub(super) struct Desk {
     pub(super) open: VecDeque<Outgoing>,
     /// The coordinator's epoch or generation.
     pub(super) epoch: i32,
+    /// What the group has committed of every partition; -1 is nothing.
+    pub(super) committed: i64,
 }
 
 pub(super) fn consumer() -> Config {
@@ -46,8 +48,8 @@ pub(super) fn cooperative() -> Config {
 impl Desk {
     /// Subscribed, with a coordinator.
     pub(super) fn new(config: Config) -> Self {
-        let mut desk =
-            Self { member: Member::new(config), now: Duration::ZERO, open: VecDeque::new(), epoch: 1 };
+        let (member, now) = (Member::new(config), Duration::ZERO);
+        let mut desk = Self { member, now, open: VecDeque::new(), epoch: 1, committed: 10 };
         desk.member.subscribe([TOPIC], desk.now).expect("open");
         desk.find_coordinator();
         desk
@@ -164,7 +166,7 @@ impl Desk {
                     .iter()
                     .map(|&partition_index| offset_fetch_response::OffsetFetchResponsePartitions {
                         partition_index,
-                        committed_offset: 10,
+                        committed_offset: self.committed,
                         ..Default::default()
                     })
                     .collect(),
@@ -194,6 +196,16 @@ impl Desk {
         let poll = self.member.poll(self.now);
         self.collect();
         poll
+    }
+
+    pub(super) fn poll_records(
+        &mut self,
+        buffer: &mut RecordBuffer<i64>,
+        max: usize,
+    ) -> ConsumerRecords<i64> {
+        let polled = self.member.poll_records(buffer, max, self.now);
+        self.collect();
+        polled
     }
 
     pub(super) fn collect(&mut self) {

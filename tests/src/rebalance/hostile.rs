@@ -78,6 +78,10 @@ fn number(random: &mut Random) -> i32 {
     random.pick(&[0, 1, 1, 2, 3, 5, 1000, -1, -2, i32::MIN, i32::MAX])
 }
 
+fn throttle(random: &mut Random) -> i32 {
+    if random.once_in(40) { number(random) } else { 0 }
+}
+
 fn small(random: &mut Random) -> i32 {
     random.pick(&[0, 1, 2, 3, -1, i32::MAX, i32::MIN])
 }
@@ -215,11 +219,13 @@ fn answer(q: &Request, me: &Str, random: &mut Random, hard: bool) -> Response {
         Request::SyncGroup(_) => SyncGroupResponse {
             error_code: error(random, hard),
             assignment: bytes(random, false),
+            throttle_time_ms: throttle(random),
             ..Default::default()
         }
         .into(),
         Request::Heartbeat(_) => {
-            HeartbeatResponse { error_code: error(random, hard), ..Default::default() }.into()
+            let (error_code, throttle_time_ms) = (error(random, hard), throttle(random));
+            HeartbeatResponse { error_code, throttle_time_ms, ..Default::default() }.into()
         }
         Request::LeaveGroup(_) => {
             LeaveGroupResponse { error_code: error(random, hard), ..Default::default() }.into()
@@ -286,6 +292,7 @@ fn answer(q: &Request, me: &Str, random: &mut Random, hard: bool) -> Response {
             error_code: error(random, hard),
             member_epoch: number(random),
             heartbeat_interval_ms: number(random),
+            throttle_time_ms: throttle(random),
             member_id: match random.below(3) {
                 0 => None,
                 1 => Some(me.clone()),

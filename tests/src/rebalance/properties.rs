@@ -16,32 +16,35 @@ use super::world::{KINDS, Kind, Weather, World};
 /// Days of each protocol.
 const DAYS: u64 = 120;
 
+#[derive(Default)]
 struct Report {
     seen: Seen,
     /// Days on which something else went wrong.
     failures: Vec<String>,
     processed: usize,
-    dropped: usize,
+    too_late: usize,
+    outlived: usize,
 }
 
 fn report() -> &'static Report {
     static REPORT: OnceLock<Report> = OnceLock::new();
     REPORT.get_or_init(|| {
         let threads = KINDS.map(|kind| thread::spawn(move || days(kind)));
-        let mut report = Report { seen: Seen::default(), failures: Vec::new(), processed: 0, dropped: 0 };
+        let mut report = Report::default();
         for thread in threads {
             let of = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             report.seen.add(of.seen);
             report.failures.extend(of.failures);
             report.processed += of.processed;
-            report.dropped += of.dropped;
+            report.too_late += of.too_late;
+            report.outlived += of.outlived;
         }
         report
     })
 }
 
 fn days(kind: Kind) -> Report {
-    let mut report = Report { seen: Seen::default(), failures: Vec::new(), processed: 0, dropped: 0 };
+    let mut report = Report::default();
     for day in 0..DAYS {
         let weather = if day % 2 == 0 { Weather::Fair } else { Weather::Foul };
         let mut world = World::new(kind, weather, day);
@@ -51,7 +54,8 @@ fn days(kind: Kind) -> Report {
             seen.breaches.iter_mut().for_each(|(_, what)| *what = format!("{kind:?} day {day}: {what}"));
             report.seen.add(seen);
             report.processed += node.app.processed.len();
-            report.dropped += node.app.dropped;
+            report.too_late += node.app.too_late;
+            report.outlived += node.app.outlived;
         }
         report
             .failures
@@ -124,7 +128,9 @@ fn what_is_to_be_revoked_is_owned_and_what_is_lost_is_not() {
 #[test]
 fn nothing_of_a_partition_is_handed_out_from_the_announcement_on() {
     check(2);
-    assert!(report().dropped > 100, "only {} fetches came too late", report().dropped);
+    let Report { seen, too_late, .. } = report();
+    assert!(*too_late > 100, "only {too_late} answers to fetches came too late");
+    assert!(seen.flowed > 100, "only {} polls gave records of others meanwhile", seen.flowed);
 }
 
 #[test]
@@ -174,6 +180,14 @@ fn new_partitions_wait_for_those_that_are_given_up() {
 #[test]
 fn completion_waits_for_nothing_but_commits() {
     check(11);
+}
+
+/// From the committed offset on, as long as a partition stays; then from where its commits are.
+#[test]
+fn records_are_handed_out_in_order_and_once() {
+    check(12);
+    let outlived = report().outlived;
+    assert!(outlived > 100, "only {outlived} answers came in a later assignment");
 }
 
 /// On fair days nothing is processed twice, although members come and go; on all days nothing is left out, and in the

@@ -20,11 +20,13 @@ type Partitions = BTreeSet<TopicPartition>;
 #[derive(Default)]
 pub(super) struct Seen {
     /// How often an invariant had something to say.
-    pub(super) occasions: [usize; 12],
+    pub(super) occasions: [usize; 13],
     /// Announced partitions that the coordinator has assigned again before they were given up.
     pub(super) taken_back: usize,
     /// How often a partition was on offer while others were to be revoked.
     pub(super) offered_early: usize,
+    /// How many polls gave records while partitions were to be revoked.
+    pub(super) flowed: usize,
     /// The first breaches of each.
     pub(super) breaches: Vec<(usize, String)>,
 }
@@ -43,6 +45,7 @@ impl Seen {
         }
         self.taken_back += other.taken_back;
         self.offered_early += other.offered_early;
+        self.flowed += other.flowed;
         self.breaches.extend(other.breaches);
     }
 }
@@ -54,6 +57,8 @@ pub(super) struct Watch {
     pause: Duration,
     /// Reported as assigned, and neither given up nor reported as lost.
     reported: Partitions,
+    /// The offset that has to come next of a partition.
+    next: BTreeMap<TopicPartition, i64>,
     announced: Partitions,
     /// Completed by a poll and not given up.
     completing: Partitions,
@@ -89,6 +94,7 @@ impl Watch {
             kind,
             pause,
             reported: Partitions::new(),
+            next: BTreeMap::new(),
             announced: Partitions::new(),
             completing: Partitions::new(),
             waived: Partitions::new(),
@@ -162,6 +168,8 @@ impl Watch {
             let is_first = self.reported.insert(partition.clone());
             self.expect(8, is_first, || format!("{partition} is assigned twice"));
             self.lost.remove(partition);
+            let first = assigned.committed.as_ref().map_or(0, |committed| committed.offset);
+            self.next.insert(partition.clone(), first);
             let is_apart = !poll.to_be_revoked.contains(partition) && !poll.lost.contains(partition);
             self.expect(8, is_apart, || format!("{partition} is assigned and taken away by one poll"));
         }
@@ -175,6 +183,27 @@ impl Watch {
         self.expect(2, fetchable == poll.fetchable, || format!("{fetchable:?} are not {:?}", poll.fetchable));
         let reported: Partitions = member.lost_partitions().cloned().collect();
         self.expect(8, reported == lost, || format!("the getter has lost {reported:?}, the poll {lost:?}"));
+    }
+
+    /// Records that the last poll gave, by their offsets.
+    pub(super) fn handed_out(&mut self, records: &BTreeMap<TopicPartition, Vec<i64>>, member: &Member) {
+        for (partition, records) in records {
+            let may = member.is_fetchable(partition)
+                && self.reported.contains(partition)
+                && !self.announced.contains(partition)
+                && !self.completing.contains(partition);
+            self.expect(2, may, || format!("{records:?} of {partition} are handed out"));
+            self.occasion(12, records.len());
+            for &offset in records {
+                let expected = self.next.insert(partition.clone(), offset + 1);
+                self.expect(12, expected == Some(offset), || {
+                    format!("{partition}@{offset} is handed out, not {expected:?}")
+                });
+            }
+        }
+        if !self.announced.is_empty() && !records.is_empty() {
+            self.seen.flowed += 1;
+        }
     }
 
     /// Between polls only a loss ends an announcement.

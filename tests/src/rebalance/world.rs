@@ -6,7 +6,8 @@ use std::time::Duration;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{ApiKey, ErrorCode};
 use kafka_protocol::rebalance::{
-    Assignor, Config, Destination, Event, GroupProtocol, Member, Outgoing, Request, RequestId, Response,
+    Assignor, Config, ConsumerRecords, Destination, Event, GroupProtocol, Member, Outgoing, Request,
+    RequestId, Response,
 };
 
 use super::app::{App, Policy};
@@ -331,7 +332,10 @@ impl World {
         node.next = *now + chance.millis(5, 120);
         node.is_touched = true;
         node.app.process(chance);
-        node.app.fetched(&node.member, chance);
+        node.app.fetched(&node.member, chance, *now);
+        if chance.once_in(20) {
+            node.app.seek(chance);
+        }
         if chance.once_in(2) {
             if let Some((id, partitions)) = node.app.commit(&mut node.member, *now) {
                 node.watch.queued(id, partitions, &node.member);
@@ -339,7 +343,7 @@ impl World {
             node.watch.refused(&std::mem::take(&mut node.app.refused), &node.member);
         }
         node.watch.try_lost(&mut node.member, &node.app.lost, *now);
-        node.app.fetch(&node.member, chance);
+        node.app.fetch(&node.member, chance, *now);
         if node.is_closing {
             let drained = node.app.is_all_drained() || node.policy != Policy::Drain;
             if drained && !node.member.is_finished() {
@@ -353,7 +357,7 @@ impl World {
     }
 
     fn poll(&mut self, index: usize) {
-        let Self { nodes, now, .. } = self;
+        let Self { nodes, chance, now, .. } = self;
         let node = &mut nodes[index];
         let to_be_revoked: Vec<_> = node.member.to_be_revoked_partitions().cloned().collect();
         match node.policy {
@@ -374,9 +378,9 @@ impl World {
             Policy::Waive => {}
         }
         node.watch.before_poll(&node.member);
-        let poll = node.member.poll(*now);
-        node.watch.polled(&poll, &node.member);
-        node.app.polled(&poll);
+        let ConsumerRecords { records, changes } = node.app.poll(&mut node.member, chance, *now);
+        node.watch.polled(&changes, &node.member);
+        node.watch.handed_out(&records, &node.member);
     }
 
     /// Sends what the member wants to send, and takes its events.

@@ -115,7 +115,8 @@ impl Driver {
         panic!("no records; sent {:?}, heard {:?}", self.sent, self.events);
     }
 
-    fn follow(&mut self, mut poll: Poll) -> Vec<PartitionRecords> {
+    /// Does what a poll asks for, and all that follows at once.
+    pub(super) fn follow(&mut self, mut poll: Poll) -> Vec<PartitionRecords> {
         let records = poll.records;
         loop {
             self.events.append(&mut poll.events);

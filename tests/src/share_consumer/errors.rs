@@ -10,11 +10,11 @@ use kafka_protocol::messages::{
     ShareGroupHeartbeatResponse, find_coordinator_response,
 };
 use kafka_protocol::protocol::{ApiKey, ErrorCode};
-use kafka_protocol::share::TopicIdPartition;
 use kafka_protocol::share::broker::ClusterConfig;
 use kafka_protocol::share::consumer::{
-    AcknowledgementMode, Event, ShareConsumerRequest, ShareConsumerResponse,
+    AcknowledgementMode, Event, ShareConsumerConfig, ShareConsumerRequest, ShareConsumerResponse,
 };
+use kafka_protocol::share::{FetchSizes, ShareAcquireMode, TopicIdPartition};
 
 use super::driver::{Driver, SessionRequest, append, cluster, config, ms};
 use super::{ACCEPT, COORDINATOR, explicit, implicit, one_partition};
@@ -422,25 +422,6 @@ fn an_answer_of_another_api_ends_the_connection() {
 }
 
 #[test]
-fn a_throttled_client_waits() {
-    let (cluster, _) = one_partition(&[1]);
-    let mut driver = implicit(cluster);
-    driver.wait_for_records();
-    let mut left = 1;
-    driver.answer = Box::new(move |request| {
-        let is_fetch = request.api_key() == ApiKey::SHARE_FETCH;
-        let answer = || ShareFetchResponse { throttle_time_ms: 3000, ..Default::default() }.into();
-        (is_fetch && std::mem::take(&mut left) == 1).then(answer)
-    });
-    driver.session_requests();
-    driver.poll();
-    driver.pass(ms(2900));
-    assert_eq!(driver.session_requests().len(), 1);
-    driver.pass(ms(200));
-    assert!(!driver.session_requests().is_empty());
-}
-
-#[test]
 fn the_next_bootstrap_broker_is_tried() {
     let (mut cluster, partitions) = cluster(ClusterConfig::default(), &[2]);
     append(&mut cluster, partitions[0], &[1]);
@@ -462,4 +443,50 @@ fn the_next_bootstrap_broker_is_tried() {
     }
     assert_eq!(hosts, ["node-1", "node-2"], "then it waits");
     assert_eq!(poll.deadline, Some(ms(100)));
+}
+
+#[test]
+fn a_leader_that_throttles_is_left_alone_for_so_long() {
+    for acquire_mode in [ShareAcquireMode::BatchOptimized, ShareAcquireMode::RecordLimit] {
+        let (mut cluster, partitions) = cluster(ClusterConfig::default(), &[2]);
+        append(&mut cluster, partitions[0], &[1]);
+        let fetch = FetchSizes { acquire_mode, ..Default::default() };
+        let config = ShareConsumerConfig { fetch, ..config(AcknowledgementMode::Implicit) };
+        let mut driver = Driver::new(cluster, config);
+        driver.wait_for_records();
+        let mut left = 1;
+        driver.answer = Box::new(move |request| {
+            let is_fetch = request.api_key() == ApiKey::SHARE_FETCH;
+            let throttled = ShareFetchResponse { throttle_time_ms: 6000, ..Default::default() };
+            (is_fetch && std::mem::take(&mut left) == 1).then(|| throttled.into())
+        });
+        driver.poll();
+        driver.sent.clear();
+        driver.pass(ms(5999));
+        assert!(driver.session_requests().is_empty(), "{acquire_mode:?}");
+        assert_eq!(driver.deadline.map(|at| at <= driver.now + ms(1)), Some(true));
+        driver.poll();
+        assert!(driver.session_requests().is_empty(), "{acquire_mode:?}");
+        driver.pass(ms(1));
+        assert!(!driver.session_requests().is_empty(), "{acquire_mode:?}");
+    }
+}
+
+#[test]
+fn a_coordinator_that_throttles_gets_its_heartbeats_later() {
+    let (cluster, _) = cluster(ClusterConfig::default(), &[2]);
+    let mut driver = Driver::new(cluster, config(AcknowledgementMode::Implicit));
+    driver.answer = Box::new(|request| {
+        let is_heartbeat = request.api_key() == ApiKey::SHARE_GROUP_HEARTBEAT;
+        let throttle_time_ms = 8000;
+        let accepted = ShareGroupHeartbeatResponse {
+            throttle_time_ms,
+            member_epoch: 1,
+            heartbeat_interval_ms: 1000,
+            ..Default::default()
+        };
+        is_heartbeat.then(|| accepted.into())
+    });
+    driver.pass(ms(39_000));
+    assert_eq!(heartbeats(&driver).len(), 5, "one each 8 seconds");
 }

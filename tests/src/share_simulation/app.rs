@@ -68,6 +68,8 @@ impl App {
             },
             request_timeout: Duration::from_secs(1),
             api_timeout: Duration::from_secs(3),
+            // Less than a slow application takes, or much more.
+            max_poll_interval: Duration::from_millis(random.pick(&[2000, 300_000])),
             ..ShareConsumerConfig::new(GROUP, member.as_str(), bootstrap)
         };
         let mut consumer = ShareConsumer::new(config);
@@ -269,6 +271,7 @@ impl Simulation {
                 self.totals.dropped += records as u64;
                 self.model.dropped(partition);
             }
+            Event::PollIntervalExpired => self.totals.expired_polls += 1,
             Event::Closed => {
                 if !app.is_settled() {
                     return Err(format!("closed, and not heard of {:?}, {:?}", app.unheard, app.commits));

@@ -1,6 +1,6 @@
 //! What must be true, whatever happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode};
@@ -44,8 +44,8 @@ struct Record {
     delivery_count: i16,
     /// Which consumer has it in hand, until when it is locked, and under which leader.
     hold: Option<(usize, Duration, u64)>,
-    /// Which consumer has renewed it so late that it may have been somebody else's, or done with, by then.
-    late_renewal: Option<usize>,
+    /// Which consumers have renewed it so late that it may have been somebody else's, or done with, by then.
+    late_renewals: BTreeSet<usize>,
     /// Whether its end was told in time.
     has_ended: bool,
     /// Whether its end was told at all.
@@ -150,8 +150,10 @@ impl Model {
                 let mut states = of.states();
                 states.find(|(state, _)| (state.first_offset..=state.last_offset).contains(&offset))
             });
-            record.late_renewal.take_if(|_| acquired.delivery_count > record.delivery_count);
-            let is_sure = is_sound && record.late_renewal != Some(app);
+            if acquired.delivery_count > record.delivery_count {
+                record.late_renewals.remove(&app);
+            }
+            let is_sure = is_sound && !record.late_renewals.contains(&app);
             if is_sure && generation == 0 {
                 if record.has_ended {
                     return Err(format!("{place}, which is done with"));
@@ -227,12 +229,12 @@ impl Model {
             if ty == AcknowledgeType::GAP {
                 return Err(format!("{partition} {offset} is a record, not a gap"));
             }
-            let is_late = is_late || record.late_renewal == Some(app);
+            let is_late = is_late || record.late_renewals.contains(&app);
             match ty {
                 AcknowledgeType::RENEW => {
                     totals.renewed += 1;
                     if is_late {
-                        record.late_renewal = Some(app);
+                        record.late_renewals.insert(app);
                     }
                 }
                 AcknowledgeType::RELEASE => totals.released += 1,

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::damage::Damage;
 use super::generated::Said;
+use super::origin::Origins;
 use super::{
     Build, Check, Generated, Outcome, build, carrier, same_bytes, same_json, same_shown, same_value, unhex,
 };
@@ -20,10 +21,14 @@ pub(crate) fn run(
     generated: &BTreeMap<&'static str, Generated>,
     outcome: &mut Outcome,
 ) {
+    let generated = generated.get(message);
+    let origins = generated.map(|generated| Origins::new(generated.schema, cases));
     for raw in cases {
         outcome.case(name(message, raw), || {
-            let generated = generated.get(message).ok_or("there is no such message")?;
-            Case { generated, raw, version: version(&raw["version"])? }.check()
+            let (generated, origins) = generated.zip(origins.as_ref()).ok_or("there is no such message")?;
+            let case = Case { generated, raw, version: version(&raw["version"])? };
+            case.check()?;
+            if raw["mutation"].is_null() { Ok(()) } else { origins.check(&case.damage(&case.bytes()?)?) }
         });
     }
 }
@@ -231,9 +236,13 @@ impl Case<'_> {
 
     /// Whether damaged bytes are refused for the damage.
     fn check_place(&self, bytes: &[u8], error: &DecodeError) -> Check {
+        self.damage(bytes)?.check(error)
+    }
+
+    fn damage<'b>(&'b self, bytes: &'b [u8]) -> Result<Damage<'b>, String> {
         let at = self.raw["at"].as_u64().and_then(|at| at.try_into().ok()).ok_or("no byte is damaged")?;
         let (mutation, path) = (self.text("mutation"), self.text("path"));
-        Damage { schema: self.schema(), version: self.version, bytes, mutation, path, at }.check(error)
+        Ok(Damage { schema: self.schema(), version: self.version, bytes, mutation, path, at })
     }
 
     /// Both may refuse, for the damage. If they do not, they have to read what Kafka does. In any case that value and the bytes that

@@ -60,7 +60,8 @@ impl Damage<'_> {
         let section = self.is_in_section(place).then(|| join(&place.path, "unknown_tagged_fields"));
         let same = error.path() == section.as_ref().unwrap_or(&place.path);
         let here = same && error.offset() == self.at;
-        let behind = same && error.offset() == self.at + self.width(place);
+        let behind =
+            same && error.offset() == self.at + place.width(self.bytes.get(self.at..).unwrap_or_default());
         let later = error.offset() > self.at;
         let in_section = later && same;
         let in_tagged_field = later && place.has_tagged_field(error.path());
@@ -128,18 +129,8 @@ impl Damage<'_> {
         }
     }
 
-    /// How many bytes the length takes that stands at the place.
-    fn width(&self, place: &Place) -> usize {
-        let continued = |byte: &&u8| **byte >= 0x80;
-        match place.ty {
-            _ if place.flexible => self.bytes.iter().skip(self.at).take_while(continued).count() + 1,
-            FieldType::String => 2,
-            _ => 4,
-        }
-    }
-
     /// Follows the path along the schema.
-    fn place(&self) -> Result<Place, String> {
+    pub(super) fn place(&self) -> Result<Place, String> {
         let Self { schema, version, path, .. } = *self;
         let mut place = Place {
             path: String::new(),
@@ -177,16 +168,26 @@ impl Damage<'_> {
 }
 
 /// What a path leads to.
-struct Place {
+pub(super) struct Place {
     /// In Rust's names.
     path: String,
-    ty: FieldType,
-    flexible: bool,
+    pub(super) ty: FieldType,
+    /// Whether lengths are varints.
+    pub(super) flexible: bool,
     /// The path of the outermost tagged field that it is or is in.
     tagged: Option<String>,
 }
 
 impl Place {
+    /// How many bytes the length takes with which these begin.
+    pub(super) fn width(&self, bytes: &[u8]) -> usize {
+        match self.ty {
+            _ if self.flexible => bytes.iter().take_while(|byte| **byte >= 0x80).count() + 1,
+            FieldType::String => 2,
+            _ => 4,
+        }
+    }
+
     /// Whether `path` is that of a tagged field of the struct, or of something inside of one.
     fn has_tagged_field(&self, path: &str) -> bool {
         let FieldType::Struct(schema) = self.ty else { return false };

@@ -21,19 +21,20 @@ pub(super) fn java(class_path: &str) -> Command {
     command
 }
 
-/// The class path of a broker and of Kafka's clients. Maven is asked only the first time, when `pom.xml` has changed,
-/// or when a jar is gone.
-pub(crate) fn class_path() -> Result<String> {
+/// The class path of a broker and of Kafka's clients, of a version or of that in `pom.xml`. Maven is asked only the first
+/// time, when `pom.xml` has changed, or when a jar is gone.
+pub(crate) fn class_path(kafka: Option<&str>) -> Result<String> {
     check_java()?;
     let pom = root().join("tests/broker/pom.xml");
     let folder = root().join("target/broker");
-    let known = folder.join("class-path");
+    let known = folder.join(kafka.map_or("class-path".into(), |version| format!("class-path-{version}")));
     if !is_newer(&known, &pom) || !fs::read_to_string(&known)?.split(':').all(|jar| Path::new(jar).exists()) {
         fs::create_dir_all(&folder)?;
         // In two steps, so that nobody reads half a file.
         let new = folder.join(format!("class-path.{}", std::process::id()));
         let mut maven = Command::new("mvn");
         maven.args(["--quiet", "--batch-mode", "--file"]).arg(&pom);
+        maven.args(kafka.map(|version| format!("-Dkafka.version={version}")));
         maven.arg("dependency:build-classpath").arg(format!("-Dmdep.outputFile={}", new.display()));
         maven.arg("-Dmdep.pathSeparator=:");
         let what = "Maven (`mvn`), which fetches the jars of Kafka from Maven Central";

@@ -1,4 +1,4 @@
-//! The nodes of a cluster: their ports, their properties, and whether they answer.
+//! The nodes of a cluster: their ports, their properties, and whether they know of each other.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -55,27 +55,28 @@ pub(super) fn write_properties(folder: &Path, ports: &[u16], settings: &[String]
         .collect()
 }
 
-/// Waits until a broker answers `ApiVersions`, or until its process has ended.
-pub(super) fn wait(address: &str, process: &mut Child, limit: Duration) -> Result<()> {
+/// Waits until a broker says that there are so many brokers, or until its process has ended.
+pub(super) fn wait(address: &str, brokers: u16, process: &mut Child, limit: Duration) -> Result<()> {
     let start = Instant::now();
-    while answers(address).is_err() {
+    while known_brokers(address).ok() != Some(brokers.into()) {
         if let Some(status) = process.try_wait()? {
             anyhow::bail!("the cluster does not start: {status}");
         }
-        ensure!(start.elapsed() < limit, "no answer from {address} within {limit:?}");
+        ensure!(start.elapsed() < limit, "{address} does not know of {brokers} brokers within {limit:?}");
         sleep(Duration::from_millis(50));
     }
     Ok(())
 }
 
-/// Asks for `ApiVersions` version 0. By hand, because this program does not depend on what it generates.
-fn answers(address: &str) -> io::Result<()> {
+/// Asks for `Metadata` version 0. By hand, because this program does not depend on what it generates.
+fn known_brokers(address: &str) -> io::Result<u32> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    // Size, API key 18, version 0, correlation id 1, no client id.
-    stream.write_all(b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff")?;
-    // Size, correlation id, error code.
-    let mut answer = [0; 10];
+    // Size, API key 3, version 0, correlation id 1, no client id, no topics.
+    stream.write_all(b"\0\0\0\x0e\0\x03\0\0\0\0\0\x01\xff\xff\0\0\0\0")?;
+    // Size, correlation id, how many brokers.
+    let mut answer = [0; 12];
     stream.read_exact(&mut answer)?;
-    if answer[4..] == *b"\0\0\0\x01\0\0" { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    let [.., a, b, c, d] = answer;
+    Ok(u32::from_be_bytes([a, b, c, d]))
 }

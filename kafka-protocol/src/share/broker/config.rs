@@ -37,7 +37,7 @@ pub struct ClusterConfig {
     pub find_coordinator_first: bool,
 
     /// Whether the defect of the 4.4.0 broker is imitated that [share sessions](crate::share::sessions) have: the end of
-    /// a connection ends only the last session that it opened. Those of acquisition locks are imitated
+    /// a connection ends at most the last session that it opened. Those of acquisition locks are imitated
     /// [group by group](LockConfig::imitate_defects).
     ///
     /// Default false.

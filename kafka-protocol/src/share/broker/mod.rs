@@ -54,7 +54,7 @@
 //! - An unknown ShareAcquireMode is refused with `INVALID_REQUEST`; and see the end of [`locks`](super::locks). With
 //!   [`imitate_defects`](super::locks::LockConfig::imitate_defects) both are as in a 4.4.0 broker.
 //! - All sessions that a connection opened end with it; see [`sessions`](super::sessions). With
-//!   [`ClusterConfig::imitate_defects`] only the last one does, as in a 4.4.0 broker.
+//!   [`ClusterConfig::imitate_defects`] the last one does at most, as in a 4.4.0 broker.
 
 mod config;
 mod connections;

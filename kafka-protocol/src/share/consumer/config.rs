@@ -17,7 +17,8 @@ pub struct ShareConsumerConfig {
     pub group_id: Str,
 
     /// The member's id, which no other member has: 1 to 36 characters. Kafka 4.1 takes only the 22 characters of a
-    /// random UUID in URL-safe base64, and so do Kafka's clients.
+    /// random UUID in URL-safe base64, which Kafka's clients make; the share fetches of others it answers with
+    /// `UNKNOWN_SERVER_ERROR` (measured).
     pub member_id: Str,
 
     /// The rack (`client.rack`). Not empty.
@@ -51,6 +52,12 @@ pub struct ShareConsumerConfig {
     /// Default 60 seconds.
     pub api_timeout: Duration,
 
+    /// The longest time from one [poll](super::ShareConsumer::poll) to the next (`max.poll.interval.ms`). When it is over,
+    /// the member leaves the group, so that others get its partitions, until the next poll.
+    ///
+    /// Default 5 minutes.
+    pub max_poll_interval: Duration,
+
     /// How long to wait before the first retry (`retry.backoff.ms`); it doubles from one to the next.
     ///
     /// Default 100 milliseconds.
@@ -80,6 +87,7 @@ impl ShareConsumerConfig {
             read: ReadOptions::default(),
             request_timeout: Duration::from_secs(30),
             api_timeout: Duration::from_secs(60),
+            max_poll_interval: Duration::from_secs(300),
             retry_backoff: Duration::from_millis(100),
             retry_backoff_max: Duration::from_secs(1),
             metadata_max_age: Duration::from_secs(300),

@@ -88,6 +88,7 @@ impl ShareConsumer {
         }
         self.give_up_overdue();
         self.expire_commits();
+        self.expire_poll_interval();
         if self.membership.is_active() {
             self.run_coordinator();
             self.run_metadata();
@@ -115,12 +116,28 @@ impl ShareConsumer {
             .chain(sent)
             .chain(commits)
             .chain(heartbeat)
+            .chain(self.poll_end())
             .chain(self.links.deadlines())
             .chain(self.control.deadlines())
             .chain(self.topics.deadlines())
             .chain(self.leaders.iter().map(|leader| leader.retry_at))
-            .filter(|at| *at > self.now)
+            .filter(|at| *at > self.now && *at < Duration::MAX)
             .min()
+    }
+
+    /// When the poll interval is over, for a member that polls.
+    fn poll_end(&self) -> Option<Duration> {
+        let end = self.polled_at.saturating_add(self.config.max_poll_interval);
+        self.membership.is_member().then_some(end)
+    }
+
+    fn expire_poll_interval(&mut self) {
+        if self.poll_end().is_some_and(|end| end <= self.now) {
+            self.events.push(Event::PollIntervalExpired);
+            if self.membership.expire(self.now) == Heartbeat::Assigned {
+                self.assigned();
+            }
+        }
     }
 
     pub(super) fn send(
@@ -200,7 +217,7 @@ impl ShareConsumer {
     fn any_node(&mut self) -> Option<(i32, Ready)> {
         if let Some((coordinator, _)) = self.control.coordinator {
             let node = coordinator_link(coordinator);
-            if let Some(ready) = self.links.ready(node) {
+            if let Some(ready) = self.links.free(node, self.now) {
                 return Some((node, ready));
             }
         }
@@ -320,11 +337,7 @@ impl ShareConsumer {
         let (error, message) = (response.error_code, response.error_message.clone());
         match self.membership.response(response, sent.at, self.now, &self.config) {
             Heartbeat::Fine => {}
-            Heartbeat::Assigned => {
-                self.is_stale = true;
-                let partitions = self.membership.assignment.iter().copied().collect();
-                self.events.push(Event::Assigned { partitions });
-            }
+            Heartbeat::Assigned => self.assigned(),
             Heartbeat::LookUpCoordinator => {
                 self.control.coordinator = None;
                 self.control.find_coordinator.failed(self.now, &self.config);
@@ -337,6 +350,12 @@ impl ShareConsumer {
             Heartbeat::Fatal => self.fail(error, message),
             Heartbeat::Left => self.end(),
         }
+    }
+
+    fn assigned(&mut self) {
+        self.is_stale = true;
+        let partitions = self.membership.assignment.iter().copied().collect();
+        self.events.push(Event::Assigned { partitions });
     }
 
     /// Something from which there is no way back: nothing is left but to tell.

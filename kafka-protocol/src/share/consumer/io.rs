@@ -91,6 +91,13 @@ macro_rules! rpcs {
         }
 
         impl ShareConsumerResponse {
+            /// How long the node wants to be left alone, in milliseconds (KIP-219).
+            pub(super) fn throttle_time_ms(&self) -> i32 {
+                match self {
+                    $(Self::$Api(response) => response.throttle_time_ms,)*
+                }
+            }
+
             /// Decodes a response that a connection has received; `None` if it is of another API.
             ///
             /// # Errors

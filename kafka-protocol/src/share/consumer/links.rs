@@ -23,6 +23,8 @@ pub(super) struct Links {
 struct Link {
     state: State,
     failures: u32,
+    /// Until when the node wants to be left alone.
+    throttled_until: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,8 @@ pub(super) struct NodeVersions {
 }
 
 impl Links {
-    /// The connection to a node; if there is none, one is asked for, unless it is too early for that.
+    /// The connection to a node, if anything may be sent now; if there is none, one is asked for, unless it is too early
+    /// for that.
     pub(super) fn want(
         &mut self,
         node: i32,
@@ -62,10 +65,9 @@ impl Links {
         config: &ShareConsumerConfig,
         actions: &mut Vec<Action>,
     ) -> Option<Ready> {
-        let closed = Link { state: State::Closed { retry_at: Duration::ZERO }, failures: 0 };
-        let link = self.nodes.entry(node).or_insert(closed);
+        let link = self.nodes.entry(node).or_insert(Link::new(State::Closed { retry_at: Duration::ZERO }));
         match link.state {
-            State::Ready(ready) => return Some(ready),
+            State::Ready(ready) => return (link.throttled_until <= now).then_some(ready),
             State::Closed { retry_at } if retry_at <= now => {
                 link.state = State::Connecting { deadline: now.saturating_add(config.request_timeout) };
                 actions.push(Action::Connect { node, host: host.clone(), port: *port });
@@ -75,6 +77,13 @@ impl Links {
         None
     }
 
+    /// The connection to a node over which something may be sent now.
+    pub(super) fn free(&self, node: i32, now: Duration) -> Option<Ready> {
+        let is_throttled = self.nodes.get(&node)?.throttled_until > now;
+        self.ready(node).filter(|_| !is_throttled)
+    }
+
+    /// The connection to a node.
     pub(super) fn ready(&self, node: i32) -> Option<Ready> {
         match self.nodes.get(&node)?.state {
             State::Ready(ready) => Some(ready),
@@ -82,10 +91,13 @@ impl Links {
         }
     }
 
-    /// Whether a connection to the node can be asked for only later.
+    /// Whether a connection to the node can be asked for, or used, only later.
     pub(super) fn is_backing_off(&self, node: i32, now: Duration) -> bool {
-        let state = self.nodes.get(&node).map(|link| link.state);
-        matches!(state, Some(State::Closed { retry_at }) if retry_at > now)
+        self.nodes.get(&node).is_some_and(|link| match link.state {
+            State::Closed { retry_at } => retry_at > now,
+            State::Connecting { .. } => false,
+            State::Ready(_) => link.throttled_until > now,
+        })
     }
 
     /// `false` if nobody asked for the connection.
@@ -95,8 +107,15 @@ impl Links {
             return false;
         }
         self.opened += 1;
-        *link = Link { state: State::Ready(Ready { number: self.opened, versions }), failures: 0 };
+        *link = Link::new(State::Ready(Ready { number: self.opened, versions }));
         true
+    }
+
+    /// The node wants nothing more over this connection before then.
+    pub(super) fn throttled(&mut self, node: i32, until: Duration) {
+        if let Some(link) = self.nodes.get_mut(&node) {
+            link.throttled_until = link.throttled_until.max(until);
+        }
     }
 
     pub(super) fn disconnected(&mut self, node: i32, now: Duration, config: &ShareConsumerConfig) {
@@ -127,11 +146,17 @@ impl Links {
 
     /// Times at which something is to be done.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Duration> {
-        self.nodes.values().filter_map(|link| match link.state {
-            State::Closed { retry_at } => Some(retry_at),
-            State::Connecting { deadline } => Some(deadline),
-            State::Ready(_) => None,
+        self.nodes.values().map(|link| match link.state {
+            State::Closed { retry_at } => retry_at,
+            State::Connecting { deadline } => deadline,
+            State::Ready(_) => link.throttled_until,
         })
+    }
+}
+
+impl Link {
+    fn new(state: State) -> Self {
+        Self { state, failures: 0, throttled_until: Duration::ZERO }
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Membership {
     /// Whether a heartbeat is in flight, and if so whether it leaves the group.
     in_flight: Option<bool>,
     leaving: bool,
+    /// Whether no poll has come in time: the member is out of the group until the next one.
+    stale: bool,
 }
 
 /// What a response to a heartbeat asks for.
@@ -65,7 +67,29 @@ impl Membership {
     }
 
     pub(super) fn is_due(&self, now: Duration) -> bool {
-        self.is_active() && self.in_flight.is_none() && self.due <= now
+        let has_left = self.stale && self.epoch == 0;
+        self.is_active() && !has_left && self.in_flight.is_none() && self.due <= now
+    }
+
+    /// Whether the member is in the group, or on its way into it.
+    pub(super) fn is_member(&self) -> bool {
+        self.is_active() && !self.leaving && !self.stale
+    }
+
+    /// No poll has come in time: the member leaves.
+    pub(super) fn expire(&mut self, now: Duration) -> Heartbeat {
+        self.stale = true;
+        self.due = now;
+        self.assign(BTreeSet::new())
+    }
+
+    /// A poll has come: who left for the lack of one joins again.
+    pub(super) fn polled(&mut self, now: Duration) {
+        if self.stale {
+            self.stale = false;
+            self.epoch = 0;
+            self.due = now;
+        }
     }
 
     /// From now on the member only leaves. `false` if it never joined, so that there is nothing to leave.
@@ -77,13 +101,14 @@ impl Membership {
 
     /// The next heartbeat, which is then in flight.
     pub(super) fn heartbeat(&mut self, config: &ShareConsumerConfig) -> ShareGroupHeartbeatRequest {
-        let full = !self.leaving && (self.full || self.epoch == 0);
-        self.in_flight = Some(self.leaving);
+        let leaves = self.leaving || self.stale;
+        let full = !leaves && (self.full || self.epoch == 0);
+        self.in_flight = Some(leaves);
         self.full = false;
         ShareGroupHeartbeatRequest {
             group_id: config.group_id.clone(),
             member_id: config.member_id.clone(),
-            member_epoch: if self.leaving { LEAVE_EPOCH } else { self.epoch },
+            member_epoch: if leaves { LEAVE_EPOCH } else { self.epoch },
             rack_id: config.rack_id.clone().filter(|_| full),
             subscribed_topic_names: full.then(|| self.subscription.clone()),
             ..Default::default()
@@ -113,7 +138,7 @@ impl Membership {
         let left = self.in_flight.take() == Some(true);
         if left && !is_about_coordinator(response.error_code) {
             self.epoch = 0;
-            return Heartbeat::Left;
+            return if self.leaving { Heartbeat::Left } else { Heartbeat::Fine };
         }
         match response.error_code {
             ErrorCode::NONE => self.accept(response, sent_at),
@@ -141,6 +166,9 @@ impl Membership {
         self.epoch = response.member_epoch;
         self.failures = 0;
         self.interval = interval(response.heartbeat_interval_ms);
+        if self.stale {
+            return Heartbeat::Fine;
+        }
         // A new subscription, or the wish to leave, may have come while the heartbeat was on its way.
         if !self.full && !self.leaving {
             self.due = sent_at.saturating_add(self.interval);

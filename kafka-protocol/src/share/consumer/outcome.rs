@@ -13,7 +13,7 @@ use crate::wire::{Bytes, Str};
 
 impl ShareConsumer {
     pub(super) fn fetched(&mut self, sent: Sent, response: &ShareFetchResponse) {
-        let Some((at, of)) = self.answered(sent, response.throttle_time_ms) else { return };
+        let Some((at, of)) = self.answered(sent) else { return };
         let results = self.leaders[at].session.fetch_response(response);
         for endpoint in &response.node_endpoints {
             self.topics.found(endpoint.node_id, &endpoint.host, endpoint.port);
@@ -42,7 +42,7 @@ impl ShareConsumer {
     }
 
     pub(super) fn acknowledged(&mut self, sent: Sent, response: &ShareAcknowledgeResponse) {
-        let Some((at, of)) = self.answered(sent, response.throttle_time_ms) else { return };
+        let Some((at, of)) = self.answered(sent) else { return };
         let results = self.leaders[at].session.acknowledge_response(response);
         for endpoint in &response.node_endpoints {
             self.topics.found(endpoint.node_id, &endpoint.host, endpoint.port);
@@ -59,12 +59,10 @@ impl ShareConsumer {
     }
 
     /// The leader that a response belongs to, which then has nothing in flight.
-    fn answered(&mut self, sent: Sent, throttle_time_ms: i32) -> Option<(usize, SentToLeader)> {
+    fn answered(&mut self, sent: Sent) -> Option<(usize, SentToLeader)> {
         let at = self.leaders.iter().position(|leader| leader.node == sent.node)?;
         let leader = &mut self.leaders[at];
         let of = leader.sent.take_if(|of| of.id == sent.id)?;
-        let throttled = Duration::from_millis(u64::try_from(throttle_time_ms).unwrap_or(0));
-        leader.retry_at = leader.retry_at.max(self.now.saturating_add(throttled));
         Some((at, of))
     }
 

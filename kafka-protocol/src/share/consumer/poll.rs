@@ -56,12 +56,15 @@ pub struct CommitId(
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The coordinator has assigned other partitions. There is nothing to revoke in a share group: records in hand stay
+    /// Other partitions are assigned, or none any more. There is nothing to revoke in a share group: records in hand stay
     /// locked, and can be acknowledged.
     Assigned {
         /// All partitions from now on.
         partitions: Vec<TopicIdPartition>,
     },
+    /// No poll came in time ([`max_poll_interval`](super::ShareConsumerConfig::max_poll_interval)). The member leaves the
+    /// group, and joins again with the next poll. Records in hand stay locked, and can be acknowledged.
+    PollIntervalExpired,
     /// What came of acknowledgements for a partition. An error, retriable ones too, means that the records will be
     /// delivered again, to whomever; of renewals it means that they may have happened or not.
     Acknowledged {

@@ -325,7 +325,7 @@ impl ShareConsumer {
     fn turn_of(&self) -> Option<usize> {
         let can = |at: &usize| {
             let leader = &self.leaders[*at];
-            let is_up = self.links.ready(leader.node).is_some() && leader.retry_at <= self.now;
+            let is_up = self.links.free(leader.node, self.now).is_some() && leader.retry_at <= self.now;
             is_up && !leader.wanted.is_empty()
         };
         let all = self.leaders.len();
