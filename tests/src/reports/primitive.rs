@@ -32,7 +32,7 @@ pub(super) fn check(raw: &Json) -> Check {
         }
         checks += 1;
     }
-    if checks == value.as_object().map_or(0, |members| members.len()) && checks > 0 {
+    if checks == value.as_object().map_or(0, serde_json::Map::len) && checks > 0 {
         Ok(())
     } else {
         Err(format!("not all of {value} is known"))
