@@ -60,19 +60,22 @@ impl PartitionAcknowledgements {
 
 /// Adds the batches of offsets that follow one another.
 fn compress(mut first: i64, mut types: &[AcknowledgeType], to: &mut Vec<AcknowledgementBatch>) {
-    let mut add = |types: &[AcknowledgeType]| {
-        let Some(ty) = types.first() else { return };
-        let last = first + (types.len() - 1) as i64;
-        let is_uniform = types.iter().all(|of| of == ty);
-        to.push(batch(first, last, if is_uniform { &types[..1] } else { types }));
-        first = last.wrapping_add(1);
-    };
     while let Some((start, end)) = long_stretch(types) {
-        add(&types[..start]);
-        add(&types[start..end]);
+        compress_short(first, &types[..start], to);
+        let last = first + (end - 1) as i64;
+        to.push(batch(first + start as i64, last, &types[start..=start]));
+        first = last.wrapping_add(1);
         types = &types[end..];
     }
-    add(types);
+    compress_short(first, types, to);
+}
+
+/// The same of what has no stretch that is a batch of its own.
+fn compress_short(first: i64, types: &[AcknowledgeType], to: &mut Vec<AcknowledgementBatch>) {
+    let Some(ty) = types.first() else { return };
+    let last = first + (types.len() - 1) as i64;
+    let is_uniform = types.iter().all(|of| of == ty);
+    to.push(batch(first, last, if is_uniform { &types[..1] } else { types }));
 }
 
 /// Start and end of the first stretch of equal types that is a batch of its own.

@@ -236,6 +236,25 @@ impl PartitionAcknowledgements {
         merged
     }
 
+    /// Takes what follows on the last segment, which is mixed, as long as it does, and what comes then.
+    fn extend_mixed(&mut self, acknowledgements: &mut impl Iterator<Item = (i64, AcknowledgeType)>) {
+        // Not `self.last`: one that is written for each offset is waited for by the next.
+        let mut last = self.last;
+        self.types.reserve(acknowledgements.size_hint().0);
+        let other = acknowledgements.find(|&(offset, ty)| {
+            let follows = offset > last && offset - 1 == last;
+            if follows {
+                self.types.push(ty);
+                last = offset;
+            }
+            !follows
+        });
+        self.last = last;
+        if let Some((offset, ty)) = other {
+            self.set(offset, ty);
+        }
+    }
+
     /// Adds offsets behind all that are there.
     fn append(&mut self, mut first: i64, last: i64, ty: AcknowledgeType) {
         let follows = !self.segments.is_empty() && first - 1 == self.last;
@@ -290,8 +309,12 @@ impl PartitionAcknowledgements {
 
 impl Extend<(i64, AcknowledgeType)> for PartitionAcknowledgements {
     fn extend<I: IntoIterator<Item = (i64, AcknowledgeType)>>(&mut self, acknowledgements: I) {
-        for (offset, ty) in acknowledgements {
+        let mut acknowledgements = acknowledgements.into_iter();
+        while let Some((offset, ty)) = acknowledgements.next() {
             self.set(offset, ty);
+            if self.is_mixed {
+                self.extend_mixed(&mut acknowledgements);
+            }
         }
     }
 }
