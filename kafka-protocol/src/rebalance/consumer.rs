@@ -195,10 +195,15 @@ impl Consumer {
             || self.ack_due && !core.partitions.is_revoking() && owns_all(core, &self.target)
     }
 
+    /// Whether the member's first heartbeat is in flight. In version 0 of the API it is the coordinator that chooses the
+    /// member id.
+    pub(super) fn is_joining(&self, core: &Core) -> bool {
+        self.epoch == JOIN && core.in_flight.any(|purpose| matches!(purpose, Purpose::ConsumerHeartbeat(_)))
+    }
+
     /// The message that ends the membership.
     pub(super) fn leave_request(&self, core: &Core) -> Option<Request> {
-        let joins = core.in_flight.any(|purpose| matches!(purpose, Purpose::ConsumerHeartbeat(_)));
-        if self.epoch == JOIN && !joins {
+        if self.epoch == JOIN && !self.is_joining(core) {
             return None;
         }
         let is_static = core.config.group_instance_id.is_some();

@@ -37,7 +37,9 @@ impl Member {
             self.protocol.heartbeat_now();
         }
         if self.core.leaving.as_ref().is_some_and(|leaving| leaving.deadline <= now)
-            && (self.core.coordinator.node.is_none() || self.core.coordinator.throttle_end(now).is_some())
+            && (self.core.coordinator.node.is_none()
+                || self.core.coordinator.throttle_end(now).is_some()
+                || self.protocol.is_getting_id(&self.core))
         {
             self.left();
         }
@@ -140,7 +142,8 @@ impl Member {
         if let Some(leaving) = &self.core.leaving
             && self.core.partitions.is_empty()
         {
-            if self.core.in_flight.any(|purpose| matches!(purpose, Purpose::Leave)) {
+            let leaves = self.core.in_flight.any(|purpose| matches!(purpose, Purpose::Leave));
+            if leaves || self.protocol.is_getting_id(&self.core) {
                 return None;
             }
             let reason = match leaving.then {

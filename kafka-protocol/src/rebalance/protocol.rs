@@ -37,6 +37,14 @@ impl Protocol {
         }
     }
 
+    /// Whether the answer on its way may have another member id for the member, without which it cannot leave.
+    pub(super) fn is_getting_id(&self, core: &Core) -> bool {
+        match self {
+            Self::Classic(_) => false,
+            Self::Consumer(consumer) => consumer.is_joining(core),
+        }
+    }
+
     pub(super) fn leave_request(&self, core: &Core, reason: &'static str) -> Option<Request> {
         match self {
             Self::Classic(classic) => classic.leave_request(core, reason),

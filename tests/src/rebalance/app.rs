@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use kafka_protocol::rebalance::{
-    CommitId, ConsumerRecords, Fetch, Member, NotCommittable, RecordBuffer, TopicPartition,
+    CommitId, CommitResult, ConsumerRecords, Fetch, Member, NotCommittable, RecordBuffer, TopicPartition,
 };
 
 use super::chance::Chance;
@@ -35,6 +35,8 @@ pub(super) struct App {
     pub(super) lost: BTreeSet<TopicPartition>,
     /// Partitions of which a commit was refused.
     pub(super) refused: Vec<TopicPartition>,
+    /// Partitions of which it was told that a commit failed.
+    pub(super) uncommitted: BTreeSet<TopicPartition>,
     /// How many answers to fetches came when the partition was not fetchable any more.
     pub(super) too_late: usize,
     /// How many came when it had been assigned again.
@@ -162,6 +164,16 @@ impl App {
                     self.refused.push(partition);
                 }
                 Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// What could not be committed is committed again.
+    pub(super) fn committed(&mut self, result: &CommitResult) {
+        for (partition, _) in result.partitions.iter().filter(|(_, done)| done.is_err()) {
+            self.uncommitted.insert(partition.clone());
+            if let Some(of) = self.partitions.get_mut(partition) {
+                of.queued = None;
             }
         }
     }

@@ -472,6 +472,31 @@ fn closing_ends_in_time() {
     assert_eq!(desk.commits()[0].partitions, [(partition(0), Err(CommitError::GivenUp))]);
 }
 
+/// In version 0 of the API the coordinator chooses the member id, and nobody leaves with another one.
+#[test]
+fn closing_while_joining_waits_for_the_member_id() {
+    let mut desk = Desk::new(consumer());
+    let (join, _) = desk.take(|request| matches!(request, Request::ConsumerGroupHeartbeat(_)));
+    desk.member.close(5 * SECOND, desk.now);
+    assert!(!desk.sends(is_leave));
+    let member_id = Some("chosen".into());
+    desk.respond(join, ConsumerGroupHeartbeatResponse { member_id, member_epoch: 1, ..Default::default() });
+    let (leave, request) = desk.take(is_leave);
+    let Request::ConsumerGroupHeartbeat(request) = request else { panic!("{request:?}") };
+    assert_eq!((&request.member_id[..], request.member_epoch), ("chosen", -1));
+    desk.respond(leave, ConsumerGroupHeartbeatResponse::default());
+    assert!(desk.member.is_finished());
+
+    // But not for ever.
+    let mut desk = Desk::new(consumer());
+    assert!(desk.sends(|request| matches!(request, Request::ConsumerGroupHeartbeat(_))));
+    desk.member.close(5 * SECOND, desk.now);
+    assert_eq!(desk.member.deadline(desk.now), Some(5 * SECOND));
+    desk.now += 5 * SECOND;
+    assert!(!desk.sends(is_leave));
+    assert!(desk.member.is_finished() && desk.events().last() == Some(&Event::Left));
+}
+
 #[test]
 fn unsubscribing_leaves_and_subscribing_joins_again() {
     let mut desk = Desk::joined(consumer(), &[0]);

@@ -427,8 +427,10 @@ impl World {
 
     fn take_events(node: &mut Node) {
         while let Some(event) = node.member.next_event() {
-            if let Event::GivenUp(partitions) = &event {
-                node.app.given_up(partitions);
+            match &event {
+                Event::GivenUp(partitions) => node.app.given_up(partitions),
+                Event::Committed(result) => node.app.committed(result),
+                _ => {}
             }
             node.watch.event(&event, &node.member);
         }
