@@ -290,6 +290,41 @@ fn a_fetch_of_gaps_alone_is_acknowledged_without_the_application() {
     driver.pass(ms(6000));
     assert_eq!(driver.outcomes(), [(0, 0, 0)]);
     assert_eq!(driver.cluster.share_partition("g", partition).unwrap().start_offset(), 1);
+    assert_eq!(driver.consumer.acquisition_lock_timeout(), None, "no poll has given anything");
+}
+
+/// When a fetch that waits acquires records is not known. They must not count as expired because of that.
+#[test]
+fn records_that_come_late_in_a_long_wait_are_given() {
+    for lock in [1000, 15_000] {
+        let config = ClusterConfig { group: lock_config(lock), ..Default::default() };
+        let (cluster, partitions) = cluster(config, &[2]);
+        let fetch = FetchSizes { max_wait_ms: 60_000, ..Default::default() };
+        let mut driver = Driver::new(
+            cluster,
+            ShareConsumerConfig { fetch, ..driver::config(AcknowledgementMode::Implicit) },
+        );
+        for offset in 0..5 {
+            for _ in 0..700 {
+                assert!(driver.poll().is_empty());
+                driver.pass(ms(10));
+            }
+            append(&mut driver.cluster, partitions[0], &[1]);
+            driver.pass(ms(10));
+            let records = driver.wait_for_records();
+            assert_eq!(offsets(&records), [(partitions[0], offset)]);
+            let record = &records[0].records[0];
+            assert_eq!(record.delivery_count, 1);
+            let left = record.lock_deadline.unwrap() - driver.now;
+            assert!(left >= ms(lock / 2), "{left:?} of {lock} ms");
+        }
+        let waits = driver.session_requests().into_iter().filter_map(|request| match request {
+            SessionRequest::Fetch(_, fetch) => Some(fetch.max_wait_ms),
+            SessionRequest::Acknowledge(..) => None,
+        });
+        let waits: Vec<_> = waits.collect();
+        assert_eq!((waits[0], waits.iter().max()), (500, Some(&(lock / 4).max(500).try_into().unwrap())));
+    }
 }
 
 #[test]

@@ -94,8 +94,8 @@ impl ClientSession {
     /// A ShareFetch that makes the session be `wanted` and carries `acknowledgements`, which are taken.
     ///
     /// At epoch 0 it lists everything wanted. Later it lists what is new and what is acknowledged, and forgets what is
-    /// no longer wanted, so that a partition which only carries acknowledgements does not come in by them. A topic that
-    /// was created anew has another id: its partitions go and come like any others.
+    /// no longer wanted, so that a partition which only carries acknowledgements does not come in by them (as Kafka's Java
+    /// client since 4.4). A topic that was created anew has another id: its partitions go and come like any others.
     ///
     /// With a renewal all sizes are 0 and `is_renew_ack` is set: the node answers at once and fetches nothing
     /// (KIP-1222). `version` is the one in which the request will be encoded.

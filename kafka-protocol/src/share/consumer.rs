@@ -132,6 +132,8 @@ pub struct ShareConsumer {
     /// What the next polls give.
     buffered: VecDeque<Delivery>,
     lock_timeout: Option<Duration>,
+    /// The lock timeout that any response told last.
+    told_lock_timeout: Option<Duration>,
     /// The lock timeout of the latest renewal, which counts from the next poll on.
     renewed_lock_timeout: Option<Duration>,
     /// Commits that are under way, and how many partitions of each.
@@ -196,6 +198,7 @@ impl ShareConsumer {
             current: Vec::new(),
             buffered: VecDeque::new(),
             lock_timeout: None,
+            told_lock_timeout: None,
             renewed_lock_timeout: None,
             commits: Vec::new(),
             next_commit: 0,
@@ -350,9 +353,9 @@ impl ShareConsumer {
     /// How long acquisition locks last, as the broker has configured it for the group, not what is left of one. `None`
     /// before the first records.
     ///
-    /// It is that of the latest fetch which contributed to the records of the last poll, or which acquired records of
-    /// which none can be given to the application, as they cannot be read. A renewal may bring another
-    /// one, which counts from the poll on that gives the record again.
+    /// It is that of the latest fetch which contributed to the records of the last poll that gave any, or none of whose
+    /// records can be read. A renewal may bring another one, which counts from the poll on that gives the record again. As
+    /// in Kafka's Java client.
     pub fn acquisition_lock_timeout(&self) -> Option<Duration> {
         self.lock_timeout
     }

@@ -202,35 +202,57 @@ fn acquired_ranges_that_overlap_or_are_negative_count_once() {
     let (cluster, partitions) = cluster(Default::default(), &[2]);
     let partition: TopicIdPartition = partitions[0];
     let mut driver = explicit(cluster);
-    let mut left = 1;
-    driver.answer =
-        Box::new(move |request| {
-            let ShareConsumerRequest::ShareFetch(_) = request else { return None };
-            if std::mem::take(&mut left) == 0 {
-                return None;
-            }
-            let mut batch = BatchBuilder::new().base_offset(0);
-            for _ in 0..6 {
-                batch.append(&NewRecord { value: Some(b"v"), ..Default::default() }).unwrap();
-            }
-            let ranges = [(0, 3, 1), (2, 4, 2), (-5, -1, 3), (9, 7, 4)];
-            let acquired = ranges.map(|(first_offset, last_offset, delivery_count)| {
-                fetched::AcquiredRecords { first_offset, last_offset, delivery_count, ..Default::default() }
-            });
-            let row = fetched::PartitionData {
-                records: Some(batch.finish().unwrap()),
-                acquired_records: acquired.into(),
-                ..Default::default()
-            };
-            let topic = fetched::ShareFetchableTopicResponse {
-                topic_id: partition.topic_id,
-                partitions: vec![row],
-                ..Default::default()
-            };
-            Some(ShareFetchResponse { responses: vec![topic], ..Default::default() }.into())
-        });
+    let ranges = [(0, 3, 1), (2, 4, 2), (-5, -1, 3), (9, 7, 4)];
+    driver.answer = answer_once(partition, vec![row(&ranges)]);
     let records = driver.wait_for_records();
     let counts: Vec<_> =
         records[0].records.iter().map(|of| (of.record.offset(), of.delivery_count)).collect();
     assert_eq!(counts, [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2)]);
+}
+
+#[test]
+fn a_partition_counts_once_in_a_response() {
+    let (cluster, partitions) = cluster(Default::default(), &[2]);
+    let mut driver = explicit(cluster);
+    driver.answer = answer_once(partitions[0], vec![row(&[(0, 1, 1)]), row(&[(0, 5, 1)])]);
+    let records = driver.wait_for_records();
+    assert_eq!(offsets(&records), [(partitions[0], 0), (partitions[0], 1)]);
+    driver.acknowledge(&records, AcknowledgeType::ACCEPT);
+    assert!(driver.poll().is_empty(), "all is acknowledged");
+}
+
+/// Answers the first fetch with these rows of a partition.
+fn answer_once(
+    partition: TopicIdPartition,
+    rows: Vec<fetched::PartitionData>,
+) -> Box<dyn FnMut(&ShareConsumerRequest) -> Option<ShareConsumerResponse>> {
+    let mut left = Some(fetched::ShareFetchableTopicResponse {
+        topic_id: partition.topic_id,
+        partitions: rows,
+        ..Default::default()
+    });
+    Box::new(move |request| {
+        let ShareConsumerRequest::ShareFetch(_) = request else { return None };
+        let responses = vec![left.take()?];
+        Some(ShareFetchResponse { responses, ..Default::default() }.into())
+    })
+}
+
+/// A batch of six records, of which these ranges are acquired: first and last offset, delivery count.
+fn row(acquired: &[(i64, i64, i16)]) -> fetched::PartitionData {
+    let mut batch = BatchBuilder::new().base_offset(0);
+    for _ in 0..6 {
+        batch.append(&NewRecord { value: Some(b"v"), ..Default::default() }).unwrap();
+    }
+    let range = |&(first_offset, last_offset, delivery_count)| fetched::AcquiredRecords {
+        first_offset,
+        last_offset,
+        delivery_count,
+        ..Default::default()
+    };
+    fetched::PartitionData {
+        records: Some(batch.finish().unwrap()),
+        acquired_records: acquired.iter().map(range).collect(),
+        ..Default::default()
+    }
 }

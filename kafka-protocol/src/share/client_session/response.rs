@@ -28,8 +28,8 @@ impl ClientSession {
     /// | UNSUPPORTED_VERSION, GROUP_AUTHORIZATION_FAILED, INVALID_REQUEST | is as before, as the node checks these first | fail with that error |
     /// | any other | epoch counts on, as the node has counted too | fail with that error |
     ///
-    /// After UNKNOWN_SERVER_ERROR the node has counted, as measured. Should the epochs ever differ, the next answer is
-    /// INVALID_SHARE_SESSION_EPOCH, which heals it.
+    /// So does Kafka's Java client 4.4, except that it counts on in the third row too. After UNKNOWN_SERVER_ERROR the node has
+    /// counted, as measured. Should the epochs ever differ, the next answer is INVALID_SHARE_SESSION_EPOCH, which heals it.
     ///
     /// Without a request in flight nothing happens.
     pub fn fetch_response(&mut self, response: &ShareFetchResponse) -> Vec<AcknowledgeResult> {

@@ -35,7 +35,8 @@ pub struct ShareConsumerConfig {
     pub acknowledgement_mode: AcknowledgementMode,
 
     /// How much a fetch asks for, and in which acquire mode. `max_records` is also how many records a poll gives, except
-    /// that it gives the records of one partition's fetch whole.
+    /// that it gives the records of one partition's fetch whole. `max_wait_ms` counts up to a quarter of the acquisition lock
+    /// timeout, and up to 500 before that is known: records whose locks may have begun long ago would be of no use.
     pub fetch: FetchSizes,
 
     /// How records are read: checksums, limits of what they inflate to.

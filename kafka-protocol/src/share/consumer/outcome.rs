@@ -1,5 +1,6 @@
 //! What comes back from leaders.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::delivery::{Delivery, Fetched};
@@ -18,14 +19,19 @@ impl ShareConsumer {
         for endpoint in &response.node_endpoints {
             self.topics.found(endpoint.node_id, &endpoint.host, endpoint.port);
         }
-        let lock_timeout = lock_timeout(response.acquisition_lock_timeout_ms);
+        let lock_timeout = self.lock_timeout_told(response.acquisition_lock_timeout_ms);
         self.complete_results(sent, of, results, lock_timeout);
         if self.is_refused(at, response.error_code, &response.error_message) {
             return;
         }
+        let mut seen = BTreeSet::new();
         for topic in &response.responses {
             for row in &topic.partitions {
                 let partition = TopicIdPartition::new(topic.topic_id, row.partition_index);
+                // Nothing is delivered twice, whatever a broker answers.
+                if !seen.insert(partition) {
+                    continue;
+                }
                 let leader = (row.current_leader.leader_id, row.current_leader.leader_epoch);
                 let has_moved = self.check_leader(sent.node, partition, row.error_code, leader);
                 // Acknowledgements fail at a former leader in other ways (measured), which are no reason to look further.
@@ -54,8 +60,16 @@ impl ShareConsumer {
                 self.check_leader(sent.node, partition, row.error_code, leader);
             }
         }
-        self.complete_results(sent, of, results, lock_timeout(response.acquisition_lock_timeout_ms));
+        let lock_timeout = self.lock_timeout_told(response.acquisition_lock_timeout_ms);
+        self.complete_results(sent, of, results, lock_timeout);
         self.is_refused(at, response.error_code, &response.error_message);
+    }
+
+    /// The lock timeout that a response tells; a broker that does not tell writes 0.
+    fn lock_timeout_told(&mut self, ms: i32) -> Option<Duration> {
+        let told = u64::try_from(ms).ok().filter(|ms| *ms > 0).map(Duration::from_millis);
+        self.told_lock_timeout = told.or(self.told_lock_timeout);
+        told
     }
 
     /// The leader that a response belongs to, which then has nothing in flight.
@@ -225,6 +239,7 @@ impl ShareConsumer {
             acquired: &row.acquired_records,
         };
         let (mut delivery, error) = Delivery::new(fetched, &self.config.read);
+        let is_readable = error.is_none();
         if let Some(error) = error {
             let acknowledgements = delivery.automatic().clone();
             self.events.push(Event::Unreadable { partition, error: Box::new(error), acknowledgements });
@@ -233,7 +248,9 @@ impl ShareConsumer {
             self.buffered.push_back(delivery);
             return;
         }
-        self.lock_timeout = lock_timeout.or(self.lock_timeout);
+        if !is_readable {
+            self.lock_timeout = lock_timeout.or(self.lock_timeout);
+        }
         // Nothing of it goes to the application, so nothing else would send these.
         if let Some(leader) = self.leaders.iter_mut().find(|leader| leader.node == sent.node) {
             leader.pending.partition_mut(partition).merge(delivery.take_automatic());
@@ -309,9 +326,4 @@ impl ShareConsumer {
         }
         self.control.need_metadata();
     }
-}
-
-/// The lock timeout that a response tells; a broker that does not tell writes 0.
-fn lock_timeout(ms: i32) -> Option<Duration> {
-    u64::try_from(ms).ok().filter(|ms| *ms > 0).map(Duration::from_millis)
 }

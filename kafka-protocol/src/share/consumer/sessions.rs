@@ -1,6 +1,7 @@
 //! What leaders are sent: fetches, acknowledgements, commits; and which records go to the application.
 
 use std::mem;
+use std::time::Duration;
 
 use super::delivery::Delivery;
 use super::leader::{CommitPart, Leader, Purpose, SentToLeader};
@@ -14,6 +15,12 @@ use crate::share::{
     AcknowledgeResult, Acknowledgements, ClientSession, ClientSessionError, FetchSizes,
     PartitionAcknowledgements, ShareAcquireMode, TopicIdPartition,
 };
+
+/// How long fetches wait at most before the lock timeout is known.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// Where locks are so short that a quarter of them is less, nothing helps.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 impl ShareConsumer {
     // ---- Records for the application ----
@@ -340,7 +347,7 @@ impl ShareConsumer {
         (fetch, acknowledge): (i16, i16),
     ) -> Result<(), ClientSessionError> {
         let sizes = match purpose {
-            Purpose::Fetch => self.config.fetch,
+            Purpose::Fetch => FetchSizes { max_wait_ms: self.max_wait_ms(), ..self.config.fetch },
             _ => FetchSizes { acquire_mode: self.config.fetch.acquire_mode, ..FetchSizes::NONE },
         };
         let now = self.now;
@@ -376,6 +383,13 @@ impl ShareConsumer {
         debug_assert_eq!(self.links.ready(leader.node).map(|of| of.number), Some(ready.number));
         self.push(at, purpose, acknowledge, request);
         Ok(())
+    }
+
+    /// How long a fetch may wait. When it acquires records is not known, so their locks are counted from when it was sent;
+    /// most of a lock has to be left when they come.
+    fn max_wait_ms(&self) -> i32 {
+        let limit = self.told_lock_timeout.map_or(FIRST_WAIT, |timeout| (timeout / 4).max(SHORTEST_WAIT));
+        self.config.fetch.max_wait_ms.min(i32::try_from(limit.as_millis()).unwrap_or(i32::MAX))
     }
 
     fn push(&mut self, at: usize, purpose: Purpose, version: i16, request: ShareConsumerRequest) {
