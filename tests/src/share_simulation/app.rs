@@ -64,6 +64,7 @@ impl App {
                 max_records: plan.max_records,
                 batch_size: plan.max_records,
                 acquire_mode: plan.acquire_mode,
+                max_wait_ms: random.pick(&[500, 500, 60_000]),
                 ..Default::default()
             },
             request_timeout: Duration::from_secs(1),
