@@ -34,6 +34,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         "consumer: renewals that the group has switched off fail, and the record is delivered again",
         switched_off,
     ),
+    Scenario::new("consumer: gives records that come later in a wait than a lock lasts", waits),
     Scenario::new("consumer: what is not acknowledged at the end comes free", closes),
     Scenario::new("two consumers, one dies: the other gets its records", one_dies),
     Scenario { brokers: 2, ..Scenario::new("consumer: follows a leader that changes", follows) },
@@ -280,6 +281,21 @@ fn switched_off(cluster: &Cluster) -> Result<()> {
     consumer.commit()?;
     expect(&mut consumer, ErrorCode::NONE)?;
     consumer.close()
+}
+
+/// A wait longer than the lock must not make records look as if their locks had run out.
+fn waits(cluster: &Cluster) -> Result<()> {
+    let group = Group::new(cluster, "late", 1, Duration::from_secs(1))?;
+    let mut consumer = configured(&group, |config| config.fetch.max_wait_ms = 20_000)?;
+    drain(&mut consumer, 10, AcknowledgeType::ACCEPT)?;
+    for offset in 10..13 {
+        let early = consumer.poll(Duration::from_millis(1500))?;
+        ensure!(early.is_empty(), "records out of nowhere: {early:?}");
+        cluster.produce(&group.topic, group.leader, 1)?;
+        let delivered = drain(&mut consumer, 1, AcknowledgeType::ACCEPT)?.to_string();
+        ensure!(delivered == format!("{offset}-{offset}#1"), "delivered is {delivered}");
+    }
+    Ok(())
 }
 
 fn closes(cluster: &Cluster) -> Result<()> {
