@@ -15,6 +15,9 @@ pub(crate) use java::{class_path, tool};
 
 use crate::root;
 
+/// The file with the address of the first broker, by which the folder of a cluster is known.
+const ADDRESS: &str = "address";
+
 /// How long a cluster may take until all of its brokers know of each other.
 const START: Duration = Duration::from_secs(60);
 
@@ -92,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.verb {
         Verb::Start(Options { folder: Folder { folder }, cluster }) => {
             if let Some(process) = process::running(folder)?.first() {
-                let address = fs::read_to_string(folder.join("address")).unwrap_or_default();
+                let address = fs::read_to_string(folder.join(ADDRESS)).unwrap_or_default();
                 bail!(
                     "a cluster is running already: process {}, {address}; `cargo xtask broker stop` ends it",
                     process.id
@@ -109,17 +112,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// Starts a new cluster in `folder` and gives the address of its first broker, `HOST:PORT`.
 pub(crate) fn start(folder: &Path, cluster: &Cluster) -> Result<String> {
     let jars = class_path(cluster.kafka.as_deref())?;
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
-    }
+    clear(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     // The command that started a process is told apart by this path, whatever the working directory.
     let folder = &folder.canonicalize()?;
 
     let ports = node::ports(cluster.brokers, cluster.port)?;
+    let brokers = &ports[..cluster.brokers.into()];
+    let addresses: Vec<_> = brokers.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    fs::write(folder.join(ADDRESS), &addresses[0])?;
     let files = node::write_properties(folder, &ports, &cluster.settings)?;
-    let addresses: Vec<_> = ports[..files.len()].iter().map(|port| format!("127.0.0.1:{port}")).collect();
-    fs::write(folder.join("address"), &addresses[0])?;
 
     let per_process = if cluster.processes { 1 } else { files.len() };
     let nodes = || files.chunks(per_process);
@@ -133,6 +135,16 @@ pub(crate) fn start(folder: &Path, cluster: &Cluster) -> Result<String> {
         });
     done.or_else(|error| stop(folder).and(Err(error)))?;
     Ok(addresses[0].clone())
+}
+
+/// Removes a cluster of before, and nothing else.
+fn clear(folder: &Path) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let is_ours = folder.join(ADDRESS).is_file() || fs::read_dir(folder)?.next().is_none();
+    ensure!(is_ours, "what is in it is no cluster");
+    Ok(fs::remove_dir_all(folder)?)
 }
 
 /// A process of some nodes.
