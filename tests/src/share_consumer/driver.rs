@@ -15,7 +15,7 @@ use kafka_protocol::share::consumer::{
 use kafka_protocol::share::sessions::ConnectionId;
 
 /// Answers a request in the place of the cluster, or leaves it alone.
-type Answer = Box<dyn FnMut(&ShareConsumerRequest) -> Option<ShareConsumerResponse>>;
+pub(super) type Answer = Box<dyn FnMut(&ShareConsumerRequest) -> Option<ShareConsumerResponse>>;
 
 pub(super) struct Driver {
     pub(super) consumer: ShareConsumer,

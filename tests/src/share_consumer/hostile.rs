@@ -13,7 +13,7 @@ use kafka_protocol::share::TopicIdPartition;
 use kafka_protocol::share::consumer::{ShareConsumerError, ShareConsumerRequest, ShareConsumerResponse};
 use kafka_protocol::wire::{Bytes, Uuid};
 
-use super::driver::{append, cluster, ms, offsets};
+use super::driver::{Answer, append, cluster, ms, offsets};
 use super::explicit;
 use crate::random::Random;
 
@@ -222,10 +222,7 @@ fn a_partition_counts_once_in_a_response() {
 }
 
 /// Answers the first fetch with these rows of a partition.
-fn answer_once(
-    partition: TopicIdPartition,
-    rows: Vec<fetched::PartitionData>,
-) -> Box<dyn FnMut(&ShareConsumerRequest) -> Option<ShareConsumerResponse>> {
+fn answer_once(partition: TopicIdPartition, rows: Vec<fetched::PartitionData>) -> Answer {
     let mut left = Some(fetched::ShareFetchableTopicResponse {
         topic_id: partition.topic_id,
         partitions: rows,

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use kafka_protocol::dynamic::{self, Struct, Value};
+use kafka_protocol::dynamic::{self, Struct};
 use kafka_protocol::protocol::schema::{FieldType, MessageSchema};
 use kafka_protocol::wire::{Reader, Writer};
 use serde_json::Value as Json;
 
 use super::damage::{Damage, Place};
+use super::value::each_struct;
 use super::{Build, Check, build, unhex};
 
 /// The undamaged bytes, by version.
@@ -37,7 +38,7 @@ fn origin(schema: &'static MessageSchema, cases: &[Json], version: i16) -> Optio
     let case =
         |member: &str, name: &str| cases.iter().find(|raw| raw["version"] == version && raw[member] == name);
     let plain = |mut value: Struct| {
-        strip_unknown(&mut value);
+        each_struct(&mut value, &mut |value| value.unknown_tagged_fields.clear());
         dynamic::encode(&value, schema, version).ok()
     };
     let encoded = |raw: &Json| match build(schema, version, &raw["json"], &raw["records"], &raw["unknown"]) {
@@ -64,25 +65,6 @@ fn origin(schema: &'static MessageSchema, cases: &[Json], version: i16) -> Optio
 
 fn hex(digits: &Json) -> Option<Vec<u8>> {
     unhex(digits).ok().map(Vec::from)
-}
-
-/// Takes the unknown tagged fields out, at any depth.
-fn strip_unknown(value: &mut Struct) {
-    value.unknown_tagged_fields.clear();
-    let fields: Vec<_> = value.iter().map(|(field, _)| field.name).collect();
-    for field in fields {
-        match value.get_mut(field) {
-            Some(Value::Struct(inner)) => strip_unknown(inner),
-            Some(Value::Array(elements)) => {
-                for element in elements {
-                    if let Value::Struct(inner) = element {
-                        strip_unknown(inner);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 impl Damage<'_> {

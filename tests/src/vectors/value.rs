@@ -54,15 +54,27 @@ fn list(json: &Json) -> &[Json] {
 
 /// `""` is what JSON has for all records; those that are not null are listed beside it.
 fn empty_records_are_null(value: &mut Struct) {
-    let fields: Vec<_> = value.iter().map(|(field, _)| field).collect();
+    each_struct(value, &mut |value| {
+        let fields: Vec<_> = value.iter().map(|(field, _)| (field.name, field.ty)).collect();
+        for (name, _) in fields.iter().filter(|(_, ty)| matches!(ty, FieldType::Records)) {
+            if let Some(records) = value.get_mut(name) {
+                *records = Value::Null;
+            }
+        }
+    });
+}
+
+/// Changes a struct and all that are in it.
+pub(super) fn each_struct(value: &mut Struct, change: &mut impl FnMut(&mut Struct)) {
+    change(value);
+    let fields: Vec<_> = value.iter().map(|(field, _)| field.name).collect();
     for field in fields {
-        match (field.ty, value.get_mut(field.name)) {
-            (FieldType::Records, Some(records)) => *records = Value::Null,
-            (_, Some(Value::Struct(inner))) => empty_records_are_null(inner),
-            (_, Some(Value::Array(elements))) => {
+        match value.get_mut(field) {
+            Some(Value::Struct(inner)) => each_struct(inner, change),
+            Some(Value::Array(elements)) => {
                 for element in elements {
                     if let Value::Struct(inner) = element {
-                        empty_records_are_null(inner);
+                        each_struct(inner, change);
                     }
                 }
             }
