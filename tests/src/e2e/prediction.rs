@@ -59,7 +59,7 @@ impl Known {
             top.map_or(String::new(), Refusal::to_string),
         );
         if answer.error.is_ok() {
-            self.check_rows(&refusals, answer, request.as_fetch().is_some())?;
+            self.check_rows(request, &refusals, answer)?;
         }
         answer.predicted = refusals.first().map(|refusal| refusal.code);
         if is_own && answer.error.is_ok() {
@@ -71,16 +71,18 @@ impl Known {
         Ok(())
     }
 
-    fn check_rows(&self, refusals: &[Refusal], answer: &Answer, of_fetch: bool) -> Result<()> {
+    fn check_rows<R: ShareRequest>(&self, request: &R, refusals: &[Refusal], answer: &Answer) -> Result<()> {
+        let is_fetch = request.as_fetch().is_some();
+        let fetches = is_fetch && !request.is_renew_ack() && request.share_session_epoch() != -1;
         let mut left: Vec<_> = refusals.iter().map(|refusal| (refusal.level, refusal.code)).collect();
         for (&of, row) in &answer.rows {
-            let acknowledged = if of_fetch { Level::Acknowledge(of) } else { Level::Partition(of) };
+            let acknowledged = if is_fetch { Level::Acknowledge(of) } else { Level::Partition(of) };
             // A broker says why, if that is about records.
             let says_why = row.acknowledge_message.is_some();
             let is_known = self.has_topic(of.topic_id) && self.has_partition(of);
             for (level, code, is_beyond) in [
                 (acknowledged, row.acknowledge_error, is_known && says_why),
-                (Level::Partition(of), row.error, is_known),
+                (Level::Partition(of), row.error, is_known && fetches),
             ] {
                 let predicted = left.iter().position(|refusal| *refusal == (level, code));
                 if let Some(predicted) = predicted {

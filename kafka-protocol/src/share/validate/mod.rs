@@ -194,21 +194,21 @@ pub enum Session {
 ///
 /// A partition that is listed twice counts with its last listing, as brokers do (measured). An unknown
 /// ShareAcquireMode is no refusal: a 4.4.0 broker fails over it with `UNKNOWN_SERVER_ERROR`, but only when it comes to
-/// fetch, and the epoch has then been used up. [`check()`] refuses it. Nor is an unknown topic id one for the request as
-/// a whole, as in a ShareFetch to a 4.4.0 broker that has an authorizer: it fails with `UNKNOWN_SERVER_ERROR` (measured).
+/// fetch, and the epoch has then been used up. [`check()`] refuses it. Nor is what a 4.4.0 broker with an authorizer makes
+/// of an unknown topic id: it fails in the same way, at once, and with every fetch until the session has forgotten the
+/// topic or is opened again (measured).
 pub fn validate<R: ShareRequest>(request: &R, version: i16, broker: &impl BrokerState) -> Vec<Refusal> {
     if let Err(refusal) = top(request, version, broker) {
         return vec![refusal];
     }
     let mut refusals = Vec::new();
     let acknowledges = request.as_fetch().is_none() || request.has_acknowledgements();
-    let fetch = request.as_fetch().filter(|_| fetches(request, version));
-    let forgotten = fetch.map(forgotten).unwrap_or_default();
+    let forgotten = request.as_fetch().filter(|_| fetches(request, version)).map(forgotten);
     for listing in last_listings(request) {
         if acknowledges {
             refusals.extend(acknowledged(request, version, broker, &listing).err());
         }
-        if fetch.is_some() && !forgotten.contains(&listing.partition) {
+        if forgotten.as_ref().is_some_and(|forgotten| !forgotten.contains(&listing.partition)) {
             refusals.extend(fetched(broker, &listing).err());
         }
     }
