@@ -9,6 +9,7 @@ pub mod program;
 mod random;
 pub mod records;
 pub mod reports;
+mod share_fetch_codes;
 pub mod vectors;
 pub mod walks;
 

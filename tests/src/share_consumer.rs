@@ -481,6 +481,11 @@ fn a_configuration_with_which_nothing_can_work_is_refused() {
             ShareConsumerConfig { member_id: "\u{e9}".repeat(37).into(), ..good() },
             "member_id has more than 36 characters",
         ),
+        // Brokers count in UTF-16 units.
+        (
+            ShareConsumerConfig { member_id: "😀".repeat(19).into(), ..good() },
+            "member_id has more than 36 characters",
+        ),
         (ShareConsumerConfig { rack_id: Some("".into()), ..good() }, "rack_id is empty"),
         (ShareConsumerConfig { bootstrap: vec![], ..good() }, "bootstrap has no broker"),
     ];

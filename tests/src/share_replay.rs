@@ -99,13 +99,15 @@ enum Request {
 #[derive(Debug, Default)]
 struct Expected {
     top: ErrorCode,
-    /// Codes and messages of acknowledgements.
+    /// Codes and messages of acknowledgements; these partitions have a row, and no others do but for what is fetched.
     acknowledged: BTreeMap<TopicIdPartition, (ErrorCode, Option<&'static str>)>,
-    /// Partitions that have a row in any case.
-    rows: BTreeSet<TopicIdPartition>,
+    /// Codes of fetching from the partitions that the request lists, where that is an error.
+    refused: BTreeMap<TopicIdPartition, ErrorCode>,
     lock_timeout_ms: i32,
-    /// Whether records are fetched.
+    /// Whether something is fetched, if only the codes of partitions.
     fetches: bool,
+    /// Whether records are.
+    fetches_records: bool,
 }
 
 struct Replay {

@@ -19,5 +19,5 @@ fn rows_of_the_experiments_are_answered_as_by_a_broker() {
         row();
     }
     println!("{shapes} rows about the shape of acknowledgements, by both APIs, and {} others", rows.len());
-    assert_eq!((shapes, rows.len()), (39, 58));
+    assert_eq!((shapes, rows.len()), (39, 60));
 }

@@ -13,6 +13,8 @@ use kafka_protocol::share::validate::{
 };
 use kafka_protocol::wire::Uuid;
 
+use crate::share_fetch_codes::CASES;
+
 const TOPIC: Uuid = Uuid::from_u128(7);
 
 type Batch<'a> = (i64, i64, &'a [i8]);
@@ -151,6 +153,8 @@ struct Known {
     no_group: bool,
     no_topic: bool,
     session: Option<i32>,
+    /// How many the topic has; none counts as one.
+    partitions: i32,
 }
 
 impl BrokerState for Known {
@@ -175,7 +179,7 @@ impl BrokerState for Known {
     }
 
     fn has_partition(&self, partition: TopicIdPartition) -> bool {
-        partition.partition == 0
+        (0..self.partitions.max(1)).contains(&partition.partition)
     }
 }
 
@@ -236,6 +240,62 @@ fn partitions_are_refused_one_by_one() {
     assert_eq!(refused, [(1, at(4)), (2, at(2))].into());
 }
 
+/// Every code in a row of the response is predicted, and no other.
+#[test]
+fn each_field_of_a_row_has_its_own_refusal() {
+    let broker = Known { session: Some(3), partitions: 2, ..Default::default() };
+    for case in CASES {
+        let (group_id, member_id) = (Some("group".into()), Some("member".into()));
+        let request = ShareFetchRequest { group_id, member_id, ..case.request(TOPIC, 3) };
+        let expected: Vec<_> = case
+            .rows(TOPIC)
+            .into_iter()
+            .flat_map(|(partition, fetch, acknowledge)| {
+                [(Level::Partition(partition), fetch), (Level::Acknowledge(partition), acknowledge)]
+            })
+            .filter(|(_, code)| *code != 0)
+            .collect();
+        let refusals = validate(&request, 2, &broker);
+        let found: Vec<_> = refusals.iter().map(|refusal| (refusal.level, refusal.code.0)).collect();
+        assert_eq!(found.len(), expected.len(), "{case:?}: {refusals:?}");
+        assert!(expected.iter().all(|of| found.contains(of)), "{case:?}: {refusals:?}");
+    }
+}
+
+/// Of a ShareAcknowledge every partition that is listed; of a fetch both fields.
+#[test]
+fn permission_comes_before_the_partition_and_behind_the_batches() {
+    let broker = Known { session: Some(3), no_topic: true, partitions: 1, ..Default::default() };
+    let (right, wrong): (&[Batch<'_>], &[Batch<'_>]) = (&[(0, 4, &[1])], &[(5, 4, &[1])]);
+    let rows: [(i32, &[Batch<'_>]); 4] = [(0, right), (1, wrong), (2, &[]), (3, right)];
+    fn codes<R: ShareRequest>(broker: &Known, request: &R) -> Vec<(char, i32, i16)> {
+        let refusals = validate(request, 2, broker).into_iter();
+        let code = |refusal: Refusal| match refusal.level {
+            Level::Top => panic!("{refusal}"),
+            Level::Partition(of) => ('p', of.partition, refusal.code.0),
+            Level::Acknowledge(of) => ('a', of.partition, refusal.code.0),
+        };
+        refusals.map(code).collect()
+    }
+    assert_eq!(codes(&broker, &acknowledge(&rows)), [('p', 0, 29), ('p', 1, 42), ('p', 2, 29), ('p', 3, 29)]);
+    let of_fetch =
+        [29, 42, 29, 29].into_iter().zip(0..).flat_map(|(code, of)| [('a', of, code), ('p', of, 29)]);
+    assert_eq!(codes(&broker, &fetch(&rows)), of_fetch.collect::<Vec<_>>());
+}
+
+/// Version 1 has no IsRenewAck, so it fetches.
+#[test]
+fn version_1_fetches_with_the_flag_too() {
+    let broker = Known { session: Some(3), ..Default::default() };
+    let mut request =
+        ShareFetchRequest { is_renew_ack: true, max_bytes: 0, ..fetch(&[(9, &[(0, 4, &[1])])]) };
+    request.max_records = 0;
+    let levels = |version| validate(&request, version, &broker).iter().map(|of| of.level).collect::<Vec<_>>();
+    let partition = TopicIdPartition::new(TOPIC, 9);
+    assert_eq!(levels(2), [Level::Acknowledge(partition)]);
+    assert_eq!(levels(1), [Level::Acknowledge(partition), Level::Partition(partition)]);
+}
+
 #[test]
 fn senders_are_told_more() {
     fn told<R: ShareRequest>(request: &R, version: i16) -> Vec<(i16, String)> {
@@ -252,6 +312,10 @@ fn senders_are_told_more() {
 
     let shared = acknowledge(&[(0, &[(-1, 4, &[1]), (4, 9, &[2])])]);
     let path = "topics[0].partitions[0].acknowledgement_batches";
+    let partition = TopicIdPartition::new(TOPIC, 0);
+    assert_eq!(check(&shared, 2)[0].level, Level::Partition(partition));
+    let fetched = fetch(&[(0, &[(-1, 4, &[1])])]);
+    assert_eq!(check(&fetched, 2)[0].level, Level::Acknowledge(partition));
     assert_eq!(
         told(&shared, 2),
         [

@@ -187,7 +187,7 @@ impl ShareSessionCache {
     }
 
     /// Takes a request into account: checks its epoch, opens, steps or closes the session, and adds and forgets
-    /// partitions, in this order. A ShareAcknowledge adds none.
+    /// partitions, in this order. A ShareAcknowledge adds none, and what opens a session forgets none (measured).
     ///
     /// To be called once [`validate`](super::validate()) finds nothing at the top level; a null group or member counts
     /// as empty.
@@ -227,7 +227,10 @@ impl ShareSessionCache {
                 session.next_epoch = next_share_session_epoch(session.next_epoch);
             }
             if let Some(fetch) = request.as_fetch() {
-                session.add_and_forget(fetch);
+                session.add(fetch);
+                if step == SessionStep::Continued {
+                    session.forget(fetch);
+                }
             }
         }
         Ok(step)
@@ -287,12 +290,15 @@ impl ShareSessionCache {
 }
 
 impl ShareSession {
-    /// What a request lists is in the session from now on, also when it is listed for its acknowledgements, and what it
-    /// forgets is not.
-    fn add_and_forget(&mut self, fetch: &ShareFetchRequest) {
+    /// What a request lists is in the session from now on, also when it is listed for its acknowledgements.
+    fn add(&mut self, fetch: &ShareFetchRequest) {
         for listing in fetch.listings() {
             self.partitions.entry(listing.partition).or_default();
         }
+    }
+
+    /// What a request forgets is not any more.
+    fn forget(&mut self, fetch: &ShareFetchRequest) {
         for topic in &fetch.forgotten_topics_data {
             for &partition in &topic.partitions {
                 self.partitions.remove(&TopicIdPartition::new(topic.topic_id, partition));

@@ -64,8 +64,8 @@ impl Watch {
         loop {
             let rows = member.fetch()?.rows;
             let now = Instant::now();
-            for (partition, row) in rows {
-                all.entry(partition).or_default().add(row.acquired, now);
+            for (of, row) in rows {
+                all.entry(of.partition).or_default().add(row.acquired, now);
             }
             if all.len() == member.partitions() && all.values().all(|watch| watch.came.len() >= records) {
                 return Ok(all);
@@ -122,7 +122,7 @@ fn two_members(cluster: &Cluster) -> Result<()> {
     for turn in (0..members.len()).cycle() {
         let member = &mut members[turn];
         let request = ShareFetchRequest { max_records: 3, share_acquire_mode: 1, ..member.fetch_request() };
-        let acquired = member.send_fetch(&request)?.rows.remove(&0).unwrap_or_default().acquired;
+        let acquired = member.send_fetch(&request)?.acquired();
         ensure!(acquired.offsets().count() <= 3, "more than three: {acquired}");
         for offset in acquired.offsets() {
             member

@@ -11,11 +11,12 @@ use kafka_protocol::messages::share_fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::share_fetch_response::{AcquiredRecords, LeaderIdAndEpoch, NodeEndpoint};
 use kafka_protocol::messages::{
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
-    share_acknowledge_request, share_fetch_request,
+    share_acknowledge_request, share_acknowledge_response, share_fetch_request, share_fetch_response,
 };
 use kafka_protocol::protocol::{AcknowledgeType, ErrorCode, Rpc};
+use kafka_protocol::share::TopicIdPartition;
 use kafka_protocol::share::validate::{Session, ShareRequest};
-use kafka_protocol::wire::Str;
+use kafka_protocol::wire::{Str, Uuid};
 
 use super::group::{Group, Membership};
 use super::prediction::Known;
@@ -58,7 +59,7 @@ pub(super) struct Answer {
     pub(super) error: ErrorCode,
     /// Of the response, 0 if it has none.
     pub(super) lock_timeout_ms: i32,
-    pub(super) rows: BTreeMap<i32, Row>,
+    pub(super) rows: BTreeMap<TopicIdPartition, Row>,
     pub(super) node_endpoints: Vec<NodeEndpoint>,
     /// The first refusal that our rules for requests predict.
     pub(super) predicted: Option<ErrorCode>,
@@ -261,10 +262,10 @@ impl Member {
     pub(super) fn fetch(&mut self) -> Result<Answer> {
         let answer = self.send_fetch(&self.fetch_request())?;
         ensure!(answer.error.is_ok(), "ShareFetch: {}", answer.error);
-        for (partition, row) in &answer.rows {
+        for (of, row) in &answer.rows {
             let is_fine =
                 row.error.is_ok() || row.error.is_retriable() && row.acquired == Acquired::default();
-            ensure!(is_fine, "ShareFetch: partition {partition}: {}", row.error);
+            ensure!(is_fine, "ShareFetch: partition {}: {}", of.partition, row.error);
         }
         Ok(answer)
     }
@@ -273,8 +274,8 @@ impl Member {
     pub(super) fn acquire(&mut self, records: usize) -> Result<BTreeMap<i32, Acquired>> {
         let (mut all, start) = (BTreeMap::<_, Acquired>::new(), Instant::now());
         loop {
-            for (partition, row) in self.fetch()?.rows {
-                all.entry(partition).or_default().0.extend(row.acquired.0);
+            for (of, row) in self.fetch()?.rows {
+                all.entry(of.partition).or_default().0.extend(row.acquired.0);
             }
             if all.len() == self.known.partitions as usize
                 && all.values().all(|acquired| acquired.0.len() >= records)
@@ -290,7 +291,7 @@ impl Member {
         let (mut all, start) = (Acquired::default(), Instant::now());
         while all.to_string() != expected {
             ensure!(start.elapsed() < PATIENCE, "acquired `{all}`, expected `{expected}`");
-            all.0.extend(self.fetch()?.rows.remove(&0).unwrap_or_default().acquired.0);
+            all.extend(self.fetch()?.acquired());
         }
         Ok(())
     }
@@ -304,8 +305,8 @@ impl Member {
             let rows = self.fetch()?.rows;
             let is_nothing = rows.values().all(|row| row.error.is_ok() && row.acquired.0.is_empty());
             nothing = if is_nothing { nothing + 1 } else { 0 };
-            for (partition, row) in rows {
-                all.entry(partition).or_default().0.extend(row.acquired.0);
+            for (of, row) in rows {
+                all.entry(of.partition).or_default().0.extend(row.acquired.0);
             }
         }
         all.retain(|_, acquired| !acquired.0.is_empty());
@@ -316,7 +317,13 @@ impl Member {
 impl Answer {
     /// What is answered for partition 0.
     pub(super) fn row(&self) -> Result<&Row> {
-        self.rows.get(&0).with_context(|| format!("no row for partition 0 in {self:?}"))
+        let mut rows = self.rows.iter().filter(|(of, _)| of.partition == 0).map(|(_, row)| row);
+        rows.next().with_context(|| format!("no row for partition 0 in {self:?}"))
+    }
+
+    /// What is acquired of partition 0.
+    pub(super) fn acquired(&self) -> Acquired {
+        self.row().map(|row| row.acquired.clone()).unwrap_or_default()
     }
 
     /// The error, if there is one for all, and otherwise that of the acknowledgements of the only partition.
@@ -384,8 +391,11 @@ fn offsets(range: AcquiredRecords) -> impl Iterator<Item = (i64, i16)> {
 
 impl From<ShareFetchResponse> for Answer {
     fn from(response: ShareFetchResponse) -> Self {
-        let partitions = response.responses.into_iter().flat_map(|topic| topic.partitions);
-        let row = |it: kafka_protocol::messages::share_fetch_response::PartitionData| {
+        let partitions = response
+            .responses
+            .into_iter()
+            .flat_map(|topic| topic.partitions.into_iter().map(move |partition| (topic.topic_id, partition)));
+        let row = |(topic_id, it): (Uuid, share_fetch_response::PartitionData)| {
             let row = Row {
                 error: it.error_code,
                 acknowledge_error: it.acknowledge_error_code,
@@ -393,7 +403,7 @@ impl From<ShareFetchResponse> for Answer {
                 current_leader: it.current_leader,
                 acquired: it.acquired_records.into_iter().flat_map(offsets).collect(),
             };
-            (it.partition_index, row)
+            (TopicIdPartition::new(topic_id, it.partition_index), row)
         };
         Self {
             error: response.error_code,
@@ -407,8 +417,11 @@ impl From<ShareFetchResponse> for Answer {
 
 impl From<ShareAcknowledgeResponse> for Answer {
     fn from(response: ShareAcknowledgeResponse) -> Self {
-        let partitions = response.responses.into_iter().flat_map(|topic| topic.partitions);
-        let row = |it: kafka_protocol::messages::share_acknowledge_response::PartitionData| {
+        let partitions = response
+            .responses
+            .into_iter()
+            .flat_map(|topic| topic.partitions.into_iter().map(move |partition| (topic.topic_id, partition)));
+        let row = |(topic_id, it): (Uuid, share_acknowledge_response::PartitionData)| {
             let leader = it.current_leader;
             let row = Row {
                 acknowledge_error: it.error_code,
@@ -420,10 +433,13 @@ impl From<ShareAcknowledgeResponse> for Answer {
                 },
                 ..Default::default()
             };
-            (it.partition_index, row)
+            (TopicIdPartition::new(topic_id, it.partition_index), row)
         };
-        let endpoint = |it: kafka_protocol::messages::share_acknowledge_response::NodeEndpoint| {
-            NodeEndpoint { node_id: it.node_id, host: it.host, port: it.port, ..Default::default() }
+        let endpoint = |it: share_acknowledge_response::NodeEndpoint| NodeEndpoint {
+            node_id: it.node_id,
+            host: it.host,
+            port: it.port,
+            ..Default::default()
         };
         Self {
             error: response.error_code,

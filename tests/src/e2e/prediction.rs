@@ -40,8 +40,8 @@ impl BrokerState for Known {
 }
 
 impl Known {
-    /// That the broker refuses what our rules refuse, with the same code at the same place. Beyond the rules are the
-    /// states of records, and sessions that nothing is known of.
+    /// That the broker refuses what our rules refuse, with the same code at the same place, and nothing else. Beyond the
+    /// rules are the states of records and of partitions that are known, and sessions that nothing is known of.
     pub(super) fn check<R: ShareRequest>(
         &mut self,
         request: &R,
@@ -58,8 +58,8 @@ impl Known {
             answer.error,
             top.map_or(String::new(), Refusal::to_string),
         );
-        for refusal in &refusals {
-            check_partition(refusal, answer)?;
+        if answer.error.is_ok() {
+            self.check_rows(request, &refusals, answer)?;
         }
         answer.predicted = refusals.first().map(|refusal| refusal.code);
         if is_own && answer.error.is_ok() {
@@ -70,21 +70,33 @@ impl Known {
         }
         Ok(())
     }
-}
 
-fn check_partition(refusal: &Refusal, answer: &Answer) -> Result<()> {
-    let (place, of_fetch) = match refusal.level {
-        Level::Top => return Ok(()),
-        Level::Partition(partition) => (partition, true),
-        Level::Acknowledge(partition) => (partition, false),
-    };
-    let row = answer.rows.get(&place.partition);
-    let codes = row.map(|row| (row.error, row.acknowledge_error));
-    let found = codes.is_some_and(|(fetch, acknowledge)| {
-        acknowledge == refusal.code || (of_fetch && fetch == refusal.code)
-    });
-    ensure!(found, "answered with {codes:?}, predicted is {} for {refusal}", refusal.code);
-    Ok(())
+    fn check_rows<R: ShareRequest>(&self, request: &R, refusals: &[Refusal], answer: &Answer) -> Result<()> {
+        let is_fetch = request.as_fetch().is_some();
+        let fetches = is_fetch && !request.is_renew_ack() && request.share_session_epoch() != -1;
+        let mut left: Vec<_> = refusals.iter().map(|refusal| (refusal.level, refusal.code)).collect();
+        for (&of, row) in &answer.rows {
+            let acknowledged = if is_fetch { Level::Acknowledge(of) } else { Level::Partition(of) };
+            // A broker says why, if that is about records.
+            let says_why = row.acknowledge_message.is_some();
+            let is_known = self.has_topic(of.topic_id) && self.has_partition(of);
+            for (level, code, is_beyond) in [
+                (acknowledged, row.acknowledge_error, is_known && says_why),
+                (Level::Partition(of), row.error, is_known && fetches),
+            ] {
+                let predicted = left.iter().position(|refusal| *refusal == (level, code));
+                if let Some(predicted) = predicted {
+                    left.swap_remove(predicted);
+                }
+                ensure!(
+                    code.is_ok() || predicted.is_some() || is_beyond,
+                    "answered with {code} at {level:?}, predicted are {refusals:?}"
+                );
+            }
+        }
+        ensure!(left.is_empty(), "predicted are {left:?}, answered with {:?}", answer.rows);
+        Ok(())
+    }
 }
 
 /// A partition of two record batches, offsets 0-4 and 5-9, as our lock machine has it. What is done at a broker is done

@@ -186,7 +186,10 @@ fn ids(cluster: &Cluster) -> Result<()> {
         (name.clone(), None, ErrorCode::INVALID_REQUEST),
         (name.clone(), member_id(0), ErrorCode::INVALID_REQUEST),
         (name.clone(), member_id(37), ErrorCode::INVALID_REQUEST),
-        (name, member_id(36), ErrorCode::NONE),
+        (name.clone(), member_id(36), ErrorCode::NONE),
+        // Of two UTF-16 units each.
+        (name.clone(), Some("😀".repeat(19).into()), ErrorCode::INVALID_REQUEST),
+        (name, Some("😀".repeat(18).into()), ErrorCode::NONE),
         (Some(Str::default()), member_id(1), ErrorCode::NONE),
     ] {
         let what = format!("group {group_id:?}, member {member_id:?}");

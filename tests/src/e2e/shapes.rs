@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kafka_protocol::messages::ShareFetchRequest;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::share::locks::LockConfig;
 use kafka_protocol::wire::Uuid;
@@ -13,12 +14,15 @@ use super::cluster::Cluster;
 use super::group::Group;
 use super::member::{ACCEPT, Batch, Carrier, GAP, Member, REJECT, RELEASE, RENEW};
 use super::prediction::Locks;
+use crate::share_fetch_codes::CASES;
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario::new("acknowledgements by ShareAcknowledge", |cluster| rows(cluster, Carrier::Acknowledge)),
     Scenario::new("acknowledgements by ShareFetch", |cluster| rows(cluster, Carrier::Fetch)),
     Scenario::new("acknowledgements by ShareAcknowledge and ShareFetch of version 1", version_1),
     Scenario::new("partitions: unknown, not fetched from, listed twice, without acknowledgements", listings),
+    Scenario::new("partitions unknown to ShareFetch: the codes of both fields", |cluster| codes(cluster, 2)),
+    Scenario::new("partitions unknown to ShareFetch of version 1: the same", |cluster| codes(cluster, 1)),
 ];
 
 /// Long enough to outlive the scenario.
@@ -169,7 +173,7 @@ fn send(owner: &mut Member, carrier: Carrier, partition: i32, row: &Row) -> Resu
     }
     let answer = request(last)?;
     ensure!(answer.error.is_ok(), "a partition's error is not one of the request: {}", answer.error);
-    ensure!(answer.rows.len() == 1 && answer.rows.contains_key(&partition), "rows: {:?}", answer.rows);
+    ensure!(answer.rows.keys().map(|of| of.partition).eq([partition]), "rows: {:?}", answer.rows);
     answer.expect(row.answer)
 }
 
@@ -204,8 +208,7 @@ fn listings(cluster: &Cluster) -> Result<()> {
     // Of the partition listed twice the last listing counts.
     let expected = [(-1, unknown), (0, NONE), (1, INVALID), (2, NONE), (999, unknown)];
     let answer = owner.send_acknowledge(&owner.acknowledge_request(&partitions))?;
-    let rows: Vec<_> =
-        answer.rows.iter().map(|(partition, row)| (*partition, row.acknowledge_error)).collect();
+    let rows: Vec<_> = answer.rows.iter().map(|(of, row)| (of.partition, row.acknowledge_error)).collect();
     ensure!(rows == expected, "answered with {rows:?}, expected {expected:?}");
     let free = other.acquire_rest()?;
     ensure!(free.len() == 1 && free.contains_key(&0), "free are {free:?}");
@@ -216,5 +219,27 @@ fn listings(cluster: &Cluster) -> Result<()> {
     answer.expect(ErrorCode::UNKNOWN_TOPIC_ID)?;
     let answer = owner.send_acknowledge(&owner.acknowledge_request(&[]))?;
     ensure!(answer.error.is_ok() && answer.rows.is_empty(), "nothing is acknowledged: {answer:?}");
+    Ok(())
+}
+
+/// Fetches, renewals and ends of sessions that list what the broker does not know.
+fn codes(cluster: &Cluster, version: i16) -> Result<()> {
+    let group = Group::new(cluster, "shapes", 2, LOCK)?;
+    let (mut owner, mut other) = (group.member()?, group.member()?);
+    owner.acquire(10)?;
+    // Share partitions are forgotten with the last session of their group.
+    other.open()?;
+    owner.version = Some(version);
+    for case in CASES.iter().filter(|case| version >= 2 || !case.form.renews()) {
+        // A new session has nothing of the case before.
+        owner.epoch = 0;
+        owner.open()?;
+        let ShareFetchRequest { group_id, member_id, .. } = owner.fetch_request();
+        let request = case.request(group.topic.id, owner.epoch);
+        let answer = owner.send_fetch(&ShareFetchRequest { group_id, member_id, ..request })?;
+        let rows = answer.rows.iter().map(|(of, row)| (*of, row.error.0, row.acknowledge_error.0));
+        let (rows, expected) = (rows.collect::<Vec<_>>(), case.rows(group.topic.id));
+        ensure!(rows == expected, "{case:?} is answered with {rows:?}, expected {expected:?}");
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@ use kafka_protocol::messages::ShareFetchRequest;
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::share::locks::{AcknowledgeReason, SharePartition};
 use kafka_protocol::share::sessions::{ConnectionId, SessionKey, SessionStep};
-use kafka_protocol::share::validate::{BrokerState, Level, Listing, Refusal, ShareRequest, validate};
+use kafka_protocol::share::validate::{BrokerState, Level, Listing, ShareRequest, validate};
 use kafka_protocol::share::{ShareAcquireMode, TopicIdPartition};
 
 use super::{Expected, Replay, key_of};
@@ -29,23 +29,29 @@ impl Replay {
         let step = self.sessions.step(ConnectionId(connection), request).unwrap();
         let timeout = self.config(&key.group_id).lock_duration.as_millis();
         let mut expected = Expected { lock_timeout_ms: timeout as i32, ..Default::default() };
-        let mut last: BTreeMap<_, _> = BTreeMap::new();
-        for listing in request.listings() {
-            last.insert(listing.partition, listing);
-        }
-        for (&partition, listing) in &last {
-            let refusal = refusals.iter().find(|refusal| partition_of(refusal) == Some(partition));
-            if refusal.is_none() && listing.batches.is_empty() {
-                continue;
-            }
-            let outcome = match refusal {
-                Some(refusal)
-                    if refusal.level == Level::Partition(partition) && request.as_fetch().is_some() =>
-                {
-                    continue;
+        for refusal in &refusals {
+            let earlier = match refusal.level {
+                Level::Partition(of) if request.as_fetch().is_some() => {
+                    expected.refused.insert(of, refusal.code).is_some()
                 }
-                Some(refusal) => (refusal.code, None),
-                None => self.acknowledge_one(now, &key, listing),
+                Level::Partition(of) | Level::Acknowledge(of) => {
+                    expected.acknowledged.insert(of, (refusal.code, None)).is_some()
+                }
+                Level::Top => unreachable!("is alone"),
+            };
+            assert!(!earlier, "a field is refused twice: {refusals:?}");
+        }
+        let mut last: BTreeMap<_, _> =
+            request.listings().map(|listing| (listing.partition, listing)).collect();
+        last.retain(|partition, _| !expected.acknowledged.contains_key(partition));
+        // What is only listed has a row beside acknowledgements that have come as far as the records.
+        if last.values().all(|listing| listing.batches.is_empty()) {
+            last.clear();
+        }
+        for (partition, listing) in last {
+            let outcome = match listing.batches.is_empty() {
+                true => (ErrorCode::NONE, None),
+                false => self.acknowledge_one(now, &key, &listing),
             };
             if outcome.0 == ErrorCode::UNKNOWN_SERVER_ERROR {
                 return Expected { top: outcome.0, ..Default::default() };
@@ -54,10 +60,6 @@ impl Replay {
         }
         if step == SessionStep::Closed {
             self.release(&key);
-        }
-        let listed = step != SessionStep::Closed && !expected.acknowledged.is_empty();
-        if listed && request.as_fetch().is_some() {
-            expected.rows.extend(last.keys());
         }
         expected.fetches = step != SessionStep::Closed && !request.is_renew_ack();
         expected
@@ -97,9 +99,10 @@ impl Replay {
             // The other defect of the broker.
             return Expected { top: ErrorCode::UNKNOWN_SERVER_ERROR, ..Default::default() };
         }
-        expected.fetches = request.max_records > 0 && request.max_bytes > 0;
+        expected.fetches_records = request.max_records > 0 && request.max_bytes > 0;
         for partition in session {
-            if expected.fetches && self.fetch_error(&key, partition).is_ok() {
+            let is_known = self.session_error(partition).is_ok() && self.group_error(&key).is_ok();
+            if expected.fetches_records && is_known {
                 let id = (key.group_id.clone(), partition);
                 let config = self.config(&key.group_id);
                 self.shares.entry(id.clone()).or_insert_with(|| match self.persisted.get(&id) {
@@ -111,22 +114,19 @@ impl Replay {
         expected
     }
 
-    pub(super) fn fetch_error(&self, key: &SessionKey, partition: TopicIdPartition) -> ErrorCode {
+    /// The code with which the broker has to tell of a partition of a session.
+    pub(super) fn session_error(&self, partition: TopicIdPartition) -> ErrorCode {
         if !self.has_topic(partition.topic_id) {
             ErrorCode::UNKNOWN_TOPIC_ID
         } else if !self.has_partition(partition) {
             ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
-        } else if !self.groups.contains(&key.group_id) {
-            ErrorCode::UNKNOWN_SERVER_ERROR
         } else {
             ErrorCode::NONE
         }
     }
-}
 
-fn partition_of(refusal: &Refusal) -> Option<TopicIdPartition> {
-    match refusal.level {
-        Level::Top => None,
-        Level::Partition(partition) | Level::Acknowledge(partition) => Some(partition),
+    /// The code with which records are fetched from a partition that is known.
+    pub(super) fn group_error(&self, key: &SessionKey) -> ErrorCode {
+        if self.groups.contains(&key.group_id) { ErrorCode::NONE } else { ErrorCode::UNKNOWN_SERVER_ERROR }
     }
 }

@@ -7,6 +7,7 @@ use kafka_protocol::messages::{ShareAcknowledgeResponse, ShareFetchRequest, Shar
 use kafka_protocol::protocol::ErrorCode;
 use kafka_protocol::share::locks::{Acquire, DeliveryState, RecordBatchRange, SharePartition};
 use kafka_protocol::share::sessions::{SessionKey, ShareSession};
+use kafka_protocol::share::validate::ShareRequest;
 use kafka_protocol::share::{ShareAcquireMode, TopicIdPartition};
 
 use super::{Expected, Replay, SLACK, key_of};
@@ -31,10 +32,6 @@ impl Replay {
                 assert!(old.is_none(), "{context}: two rows");
             }
         }
-        // A partition without acknowledgements may have a row.
-        rows.retain(|partition, row| {
-            *row != (ErrorCode::NONE, None) || expected.acknowledged.contains_key(partition)
-        });
         assert_eq!(rows, expected.acknowledged, "{context}");
         self.counts.rows += rows.len();
         self.counts.acknowledges += 1;
@@ -53,15 +50,22 @@ impl Replay {
         assert_eq!(response.acquisition_lock_timeout_ms, expected.lock_timeout_ms, "{context}");
         self.counts.fetches += 1;
         let key = key_of(request);
+        let is_listed = |partition| request.listings().any(|listing| listing.partition == partition);
         let (mut acknowledged, mut acquired, mut listed) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
         for topic in &response.responses {
             for row in &topic.partitions {
                 let partition = TopicIdPartition::new(topic.topic_id, row.partition_index);
                 assert!(listed.insert(partition), "{context}: two rows");
-                let code = if request.is_renew_ack || row.error_code.is_ok() && !expected.fetches {
+                let code = if !expected.fetches {
                     ErrorCode::NONE
+                } else if let Some(refused) = expected.refused.get(&partition) {
+                    *refused
+                } else if !is_listed(partition) && !self.session_error(partition).is_ok() {
+                    self.session_error(partition)
+                } else if expected.fetches_records {
+                    self.group_error(&key)
                 } else {
-                    self.fetch_error(&key, partition)
+                    ErrorCode::NONE
                 };
                 assert_eq!(row.error_code, code, "{context} {partition}");
                 let outcome = (row.acknowledge_error_code, row.acknowledge_error_message.as_deref());
@@ -76,24 +80,34 @@ impl Replay {
             }
         }
         self.counts.rows += acknowledged.len();
-        assert!(expected.rows.is_subset(&listed), "{context}: {:?}, not {listed:?}", expected.rows);
-        acknowledged.retain(|partition, outcome| {
-            *outcome != (ErrorCode::NONE, None) || expected.acknowledged.contains_key(partition)
-        });
-        assert_eq!(acknowledged, expected.acknowledged, "{context}");
-        assert!(expected.fetches || acquired.is_empty(), "{context}: records");
-        self.acquire(now, line, request, &acquired, context);
         if expected.fetches {
-            self.must_have_news(&key, &listed, context);
+            self.must_have_news(&key, expected, &listed, context);
+            // Rows of what is fetched, only.
+            acknowledged.retain(|partition, outcome| {
+                *outcome != (ErrorCode::NONE, None) || expected.acknowledged.contains_key(partition)
+            });
+        }
+        assert_eq!(acknowledged, expected.acknowledged, "{context}");
+        assert!(expected.fetches_records || acquired.is_empty(), "{context}: records");
+        self.acquire(now, line, request, &acquired, context);
+        if expected.fetches_records {
             self.count_loading(now, request, &acquired);
         }
     }
 
     /// Partitions with an error are told each time.
-    fn must_have_news(&self, key: &SessionKey, listed: &BTreeSet<TopicIdPartition>, context: &str) {
-        for partition in self.sessions.get(key).into_iter().flat_map(ShareSession::partitions) {
-            let told = listed.contains(&partition) || self.fetch_error(key, partition).is_ok();
-            assert!(told, "{context}: no row for {partition}");
+    fn must_have_news(
+        &self,
+        key: &SessionKey,
+        expected: &Expected,
+        listed: &BTreeSet<TopicIdPartition>,
+        context: &str,
+    ) {
+        let in_session = self.sessions.get(key).into_iter().flat_map(ShareSession::partitions);
+        let of_group = expected.fetches_records && !self.group_error(key).is_ok();
+        let failed = in_session.filter(|partition| of_group || !self.session_error(*partition).is_ok());
+        for partition in failed.chain(expected.refused.keys().copied()) {
+            assert!(listed.contains(&partition), "{context}: no row for {partition}");
         }
     }
 

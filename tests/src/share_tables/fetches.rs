@@ -5,11 +5,13 @@ use std::time::Duration;
 use kafka_protocol::messages::ShareFetchRequest;
 use kafka_protocol::messages::share_fetch_request::ForgottenTopic;
 use kafka_protocol::protocol::ErrorCode;
+use kafka_protocol::share::TopicIdPartition;
 use kafka_protocol::share::broker::GroupConfig;
 use kafka_protocol::wire::Uuid;
 
 use super::Row;
 use super::broker::{Batch, Broker, FetchRow, GROUP, fetch, fetch_rows, renewing};
+use crate::share_fetch_codes::CASES;
 
 pub(super) const ROWS: &[Row] = &[
     ("B1: sizes with the flag", sizes_with_renew),
@@ -23,6 +25,8 @@ pub(super) const ROWS: &[Row] = &[
     ("B9: a wrong acknowledgement beside a fetch", wrong_beside_a_fetch),
     ("B10: no records wanted", no_records_wanted),
     ("B11: unknown partitions", unknown_partitions),
+    ("-: codes of unknown partitions, in both fields", codes_of_unknown_partitions),
+    ("-: forgotten by what opens the session", forgotten_when_opened),
     ("B12, B12b: when acknowledgements are answered", when_acknowledgements_are_answered),
     ("B12c: when they are applied", when_acknowledgements_are_applied),
     ("B13: too few bytes", too_few_bytes),
@@ -189,6 +193,34 @@ fn unknown_partitions() {
         rows.sort();
         assert_eq!(rows, [(0, 100, 0, vec![]), (999, 3, 0, vec![])]);
     }
+}
+
+fn codes_of_unknown_partitions() {
+    for case in CASES {
+        let mut broker = Broker::new();
+        broker.acquire("m", 0);
+        let request = case.request(broker.topic_id, 1);
+        broker.set_epoch("m", request.share_session_epoch);
+        let response = broker.fetch_as("m", 2, request);
+        assert_eq!(response.error_code, ErrorCode::NONE, "{case:?}");
+        let rows = response.responses.iter().flat_map(|topic| {
+            topic.partitions.iter().map(|row| {
+                let partition = TopicIdPartition::new(topic.topic_id, row.partition_index);
+                (partition, row.error_code.0, row.acknowledge_error_code.0)
+            })
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_unstable();
+        assert_eq!(rows, case.rows(broker.topic_id), "{case:?}");
+    }
+}
+
+fn forgotten_when_opened() {
+    let mut broker = Broker::new();
+    let topic_id = broker.topic_id;
+    let forgotten = ForgottenTopic { topic_id, partitions: [0].into_iter().collect(), ..Default::default() };
+    let request = ShareFetchRequest { forgotten_topics_data: vec![forgotten], ..listing(&broker, &[0]) };
+    assert_eq!(fetch_rows(&broker.fetch_as("m", 2, request)), [(0, 0, 0, vec![(0, 9, 1)])]);
 }
 
 fn when_acknowledgements_are_answered() {

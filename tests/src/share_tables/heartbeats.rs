@@ -36,7 +36,7 @@ pub(super) fn heartbeat(
 
 fn request(member: &str, epoch: i32, topics: Option<&[&str]>) -> ShareGroupHeartbeatRequest {
     ShareGroupHeartbeatRequest {
-        group_id: "heartbeats".into(),
+        group_id: GROUP.into(),
         member_id: member.into(),
         member_epoch: epoch,
         subscribed_topic_names: topics.map(|names| names.iter().map(|name| (*name).into()).collect()),
@@ -75,13 +75,14 @@ fn find_coordinator_first() {
 fn what_a_member_must_send() {
     let mut broker = Broker::new();
     find_coordinator(&mut broker);
-    let long = "m".repeat(37);
+    let (long, long_in_utf_16) = ("m".repeat(37), "😀".repeat(19));
     let wrong = [
         request("m", 0, None),
         request("m", 0, Some(&[])),
         ShareGroupHeartbeatRequest { rack_id: Some("".into()), ..request("m", 0, Some(&["topic"])) },
         request("", 0, Some(&["topic"])),
         request(&long, 0, Some(&["topic"])),
+        request(&long_in_utf_16, 0, Some(&["topic"])),
         request("m", -2, None),
     ];
     for request in wrong {
@@ -91,8 +92,10 @@ fn what_a_member_must_send() {
 
 fn unknown_groups_and_members() {
     let mut broker = Broker::new();
+    find_coordinator(&mut broker);
     for epoch in [1, -1] {
-        assert_eq!(heartbeat(&mut broker, "m", epoch, None).error_code, ErrorCode::GROUP_ID_NOT_FOUND);
+        let unknown = ShareGroupHeartbeatRequest { group_id: "nobody".into(), ..request("m", epoch, None) };
+        assert_eq!(send(&mut broker, unknown).error_code, ErrorCode::GROUP_ID_NOT_FOUND);
     }
     heartbeat(&mut broker, "m", 0, Some(&["topic"]));
     for epoch in [1, -1] {

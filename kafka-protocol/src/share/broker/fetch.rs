@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ConnectionId;
 use super::connections::Handled;
 use super::node::{Node, State};
-use super::rows::{AcknowledgeRows, FetchRows};
+use super::rows::{FetchRows, acknowledge_response};
 use super::world::World;
 use crate::messages::{
     ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
@@ -11,7 +12,7 @@ use crate::messages::{
 use crate::protocol::ErrorCode;
 use crate::share::locks::{AcknowledgeReason, Acquire};
 use crate::share::sessions::{SessionKey, SessionStep};
-use crate::share::validate::{Level, Listing, Refusal, ShareRequest, last_listings, validate};
+use crate::share::validate::{Level, Listing, Refusal, ShareRequest, fetches, last_listings, validate};
 use crate::share::{ShareAcquireMode, TopicIdPartition};
 
 /// A ShareFetch that waits.
@@ -81,7 +82,7 @@ impl Node {
             };
         }
         let key = key_of(request);
-        let fetches = !request.is_renew_ack && request.share_session_epoch != -1;
+        let fetches = fetches(request, version);
         let mode = ShareAcquireMode::from_number(request.share_acquire_mode);
         let imitate = world.group_config(&key.group_id).locks.imitate_defects;
         if fetches && mode.is_none() && !imitate {
@@ -91,25 +92,15 @@ impl Node {
             Ok(step) => step,
             Err((code, _)) => return refused(code).into(),
         };
-        let mut rows = FetchRows::default();
-        for listing in last_listings(request) {
-            if !listing.batches.is_empty() {
-                match self.acknowledge(now, &key, &listing, &refusals) {
-                    Ok(outcome) => rows.acknowledged(listing.partition, outcome),
-                    Err(Defect) => return refused(ErrorCode::UNKNOWN_SERVER_ERROR).into(),
-                }
-            }
-        }
+        let Ok(outcomes) = self.acknowledge(now, &key, request, &refusals) else {
+            return refused(ErrorCode::UNKNOWN_SERVER_ERROR).into();
+        };
+        let rows = FetchRows::acknowledged(outcomes);
         if step == SessionStep::Closed {
             self.release(&key);
-            return rows.response(world, &key.group_id).into();
-        }
-        if !rows.is_empty() {
-            // Beside acknowledgements all that is listed has a row (measured).
-            last_listings(request).iter().for_each(|listing| rows.list(listing.partition));
         }
         let empty = self.sessions.get(&key).is_none_or(|session| session.partitions().next().is_none());
-        if request.is_renew_ack || empty {
+        if !fetches || empty {
             return rows.response(world, &key.group_id).into();
         }
         let Some(mode) = mode else { return refused(ErrorCode::UNKNOWN_SERVER_ERROR).into() };
@@ -144,23 +135,13 @@ impl Node {
             Ok(step) => step,
             Err((code, _)) => return failed(code),
         };
-        let mut rows = AcknowledgeRows::default();
-        for listing in last_listings(request) {
-            let refused = refusal_of(&refusals, listing.partition).is_some();
-            if listing.batches.is_empty() && !refused {
-                rows.list(listing.partition);
-                continue;
-            }
-            rows.records_looked_at |= !refused;
-            match self.acknowledge(now, &key, &listing, &refusals) {
-                Ok(outcome) => rows.acknowledged(listing.partition, outcome),
-                Err(Defect) => return failed(ErrorCode::UNKNOWN_SERVER_ERROR),
-            }
-        }
+        let Ok(outcomes) = self.acknowledge(now, &key, request, &refusals) else {
+            return failed(ErrorCode::UNKNOWN_SERVER_ERROR);
+        };
         if step == SessionStep::Closed {
             self.release(&key);
         }
-        rows.response(world, &key.group_id)
+        acknowledge_response(outcomes, world, &key.group_id)
     }
 
     /// Goes on with a request that waits.
@@ -180,18 +161,46 @@ impl Node {
         validate(request, version, &State(self, world))
     }
 
+    /// Applies acknowledgements, and says of which partitions there is something to tell.
+    fn acknowledge<R: ShareRequest>(
+        &mut self,
+        now: Duration,
+        key: &SessionKey,
+        request: &R,
+        refusals: &[Refusal],
+    ) -> Result<BTreeMap<TopicIdPartition, Outcome>, Defect> {
+        let (mut outcomes, mut listed) = (BTreeMap::new(), Vec::new());
+        let mut records_looked_at = false;
+        for listing in last_listings(request) {
+            let level = listing.acknowledge_level();
+            let outcome = match refusals.iter().find(|refusal| refusal.level == level) {
+                Some(refusal) => Outcome { code: refusal.code, message: Some(refusal.to_string()) },
+                None if listing.batches.is_empty() => {
+                    listed.push((listing.partition, Outcome::code(ErrorCode::NONE)));
+                    continue;
+                }
+                None => {
+                    records_looked_at = true;
+                    self.acknowledge_one(now, key, &listing)?
+                }
+            };
+            outcomes.insert(listing.partition, outcome);
+        }
+        // What is only listed is told of beside acknowledgements that have come as far as the records (measured).
+        if records_looked_at {
+            outcomes.extend(listed);
+        }
+        Ok(outcomes)
+    }
+
     /// Applies the acknowledgements of a partition.
-    fn acknowledge(
+    fn acknowledge_one(
         &mut self,
         now: Duration,
         key: &SessionKey,
         listing: &Listing<'_>,
-        refusals: &[Refusal],
     ) -> Result<Outcome, Defect> {
         let partition = listing.partition;
-        if let Some(refusal) = refusal_of(refusals, partition) {
-            return Ok(Outcome { code: refusal.code, message: Some(refusal.to_string()) });
-        }
         // A former leader has no share partition either, and does not tell who leads now (measured).
         let Some(share) = self.partitions.get_mut(&(key.group_id.clone(), partition)) else {
             let message = Some("no session has fetched from the partition".to_owned());
@@ -315,13 +324,6 @@ fn refused(error_code: ErrorCode) -> ShareFetchResponse {
 
 fn top(refusals: &[Refusal]) -> Option<ErrorCode> {
     refusals.iter().find(|refusal| refusal.level == Level::Top).map(|refusal| refusal.code)
-}
-
-fn refusal_of(refusals: &[Refusal], of: TopicIdPartition) -> Option<&Refusal> {
-    refusals.iter().find(|refusal| match refusal.level {
-        Level::Top => false,
-        Level::Partition(partition) | Level::Acknowledge(partition) => partition == of,
-    })
 }
 
 fn key_of<R: ShareRequest>(request: &R) -> SessionKey {

@@ -6,13 +6,11 @@ use crate::messages::share_group_heartbeat_response::{Assignment, TopicPartition
 use crate::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
 use crate::protocol::ErrorCode;
 use crate::share::TopicIdPartition;
+use crate::share::validate::member_id;
 use crate::wire::{Str, Uuid};
 
 /// A member joins with this epoch, and leaves with -1.
 const JOIN: i32 = 0;
-
-/// The most characters of a member id.
-const MAX_MEMBER_ID: usize = 36;
 
 /// A share group at its coordinator.
 #[derive(Debug, Default)]
@@ -228,20 +226,19 @@ impl World {
 
 /// What is wrong with a heartbeat by itself.
 fn check(request: &ShareGroupHeartbeatRequest) -> Result<(), (ErrorCode, String)> {
-    let characters = request.member_id.encode_utf16().count();
-    let wrong = if characters == 0 || characters > MAX_MEMBER_ID {
-        "the member id is empty or too long"
+    let refused = |message: &str| Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
+    let subscribes = request.subscribed_topic_names.iter().flatten().next().is_some();
+    if let Err(wrong) = member_id(Some(&request.member_id)) {
+        refused(&format!("the member id {wrong}"))
     } else if request.member_epoch < -1 {
-        "the member epoch is below -1"
+        refused("the member epoch is below -1")
     } else if request.rack_id.as_deref() == Some("") {
-        "the rack id is empty"
-    } else if request.member_epoch == JOIN && request.subscribed_topic_names.iter().flatten().next().is_none()
-    {
-        "a member that joins has to subscribe topics"
+        refused("the rack id is empty")
+    } else if request.member_epoch == JOIN && !subscribes {
+        refused("a member that joins has to subscribe topics")
     } else {
-        return Ok(());
-    };
-    Err((ErrorCode::INVALID_REQUEST, wrong.to_owned()))
+        Ok(())
+    }
 }
 
 fn unknown_member(request: &ShareGroupHeartbeatRequest) -> (ErrorCode, String) {

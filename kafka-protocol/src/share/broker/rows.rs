@@ -20,19 +20,15 @@ pub(super) struct FetchRows {
 }
 
 impl FetchRows {
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Makes sure that there is a row.
-    pub(super) fn list(&mut self, partition: TopicIdPartition) {
-        self.row(partition);
-    }
-
-    pub(super) fn acknowledged(&mut self, partition: TopicIdPartition, outcome: Outcome) {
-        let row = self.row(partition);
-        row.acknowledge_error_code = outcome.code;
-        row.acknowledge_error_message = outcome.message.map(Str::from);
+    /// What has come of acknowledgements.
+    pub(super) fn acknowledged(outcomes: BTreeMap<TopicIdPartition, Outcome>) -> Self {
+        let mut rows = Self::default();
+        for (partition, outcome) in outcomes {
+            let row = rows.row(partition);
+            row.acknowledge_error_code = outcome.code;
+            row.acknowledge_error_message = outcome.message.map(Str::from);
+        }
+        rows
     }
 
     pub(super) fn failed(&mut self, world: &World, partition: TopicIdPartition, code: ErrorCode) {
@@ -94,54 +90,33 @@ impl FetchRows {
     }
 }
 
-/// The rows of a ShareAcknowledgeResponse.
-#[derive(Debug, Default)]
-pub(super) struct AcknowledgeRows {
-    rows: BTreeMap<TopicIdPartition, share_acknowledge_response::PartitionData>,
-    /// Partitions without acknowledgements, which get rows only beside others that have come as far as the records
-    /// (measured).
-    listed: BTreeSet<TopicIdPartition>,
-    /// Whether the acknowledgements of a partition have come as far as its records.
-    pub(super) records_looked_at: bool,
-}
-
-impl AcknowledgeRows {
-    pub(super) fn list(&mut self, partition: TopicIdPartition) {
-        self.listed.insert(partition);
-    }
-
-    pub(super) fn acknowledged(&mut self, partition: TopicIdPartition, outcome: Outcome) {
+/// A ShareAcknowledgeResponse.
+pub(super) fn acknowledge_response(
+    outcomes: BTreeMap<TopicIdPartition, Outcome>,
+    world: &World,
+    group_id: &str,
+) -> ShareAcknowledgeResponse {
+    let mut responses: Vec<ShareAcknowledgeTopicResponse> = Vec::new();
+    for (partition, outcome) in outcomes {
         let row = share_acknowledge_response::PartitionData {
             partition_index: partition.partition,
             error_code: outcome.code,
             error_message: outcome.message.map(Str::from),
             ..Default::default()
         };
-        self.rows.insert(partition, row);
+        match responses.last_mut().filter(|topic| topic.topic_id == partition.topic_id) {
+            Some(topic) => topic.partitions.push(row),
+            None => responses.push(ShareAcknowledgeTopicResponse {
+                topic_id: partition.topic_id,
+                partitions: vec![row],
+                ..Default::default()
+            }),
+        }
     }
-
-    pub(super) fn response(mut self, world: &World, group_id: &str) -> ShareAcknowledgeResponse {
-        if self.records_looked_at {
-            for partition in std::mem::take(&mut self.listed) {
-                self.acknowledged(partition, Outcome { code: ErrorCode::NONE, message: None });
-            }
-        }
-        let mut responses: Vec<ShareAcknowledgeTopicResponse> = Vec::new();
-        for (partition, row) in self.rows {
-            match responses.last_mut().filter(|topic| topic.topic_id == partition.topic_id) {
-                Some(topic) => topic.partitions.push(row),
-                None => responses.push(ShareAcknowledgeTopicResponse {
-                    topic_id: partition.topic_id,
-                    partitions: vec![row],
-                    ..Default::default()
-                }),
-            }
-        }
-        ShareAcknowledgeResponse {
-            acquisition_lock_timeout_ms: lock_timeout_ms(world, group_id),
-            responses,
-            ..Default::default()
-        }
+    ShareAcknowledgeResponse {
+        acquisition_lock_timeout_ms: lock_timeout_ms(world, group_id),
+        responses,
+        ..Default::default()
     }
 }
 

@@ -3,10 +3,8 @@ use std::time::Duration;
 use super::ShareConsumerError;
 use crate::records::ReadOptions;
 use crate::share::FetchSizes;
+use crate::share::validate::member_id;
 use crate::wire::Str;
-
-/// The most characters of a member id.
-const MEMBER_ID_MAX: usize = 36;
 
 /// What a [`ShareConsumer`](super::ShareConsumer) is told when it is made.
 ///
@@ -16,9 +14,9 @@ pub struct ShareConsumerConfig {
     /// The share group (`group.id`). Not empty.
     pub group_id: Str,
 
-    /// The member's id, which no other member has: 1 to 36 characters. Kafka 4.1 takes only the 22 characters of a
-    /// random UUID in URL-safe base64, which Kafka's clients make; the share fetches of others it answers with
-    /// `UNKNOWN_SERVER_ERROR` (measured).
+    /// The member's id, which no other member has: 1 to 36 characters, in UTF-16 units. Kafka 4.1 takes only the 22
+    /// characters of a random UUID in URL-safe base64, which Kafka's clients make; the share fetches of others it answers
+    /// with `UNKNOWN_SERVER_ERROR` (measured).
     pub member_id: Str,
 
     /// The rack (`client.rack`). Not empty.
@@ -119,14 +117,13 @@ impl ShareConsumerConfig {
     /// What brokers would refuse for ever, or without which there is none to ask.
     pub(super) fn check(&self) -> Result<(), ShareConsumerError> {
         let wrong = [
-            ("group_id", self.group_id.is_empty(), "is empty"),
-            ("member_id", self.member_id.is_empty(), "is empty"),
-            ("member_id", self.member_id.chars().count() > MEMBER_ID_MAX, "has more than 36 characters"),
-            ("rack_id", self.rack_id.as_deref() == Some(""), "is empty"),
-            ("bootstrap", self.bootstrap.is_empty(), "has no broker"),
+            ("group_id", self.group_id.is_empty().then_some("is empty")),
+            ("member_id", member_id(Some(&self.member_id)).err()),
+            ("rack_id", self.rack_id.as_deref().is_some_and(str::is_empty).then_some("is empty")),
+            ("bootstrap", self.bootstrap.is_empty().then_some("has no broker")),
         ];
-        match wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
-            Some((field, _, reason)) => Err(ShareConsumerError::InvalidConfig { field, reason }),
+        match wrong.into_iter().find_map(|(field, wrong)| Some((field, wrong?))) {
+            Some((field, reason)) => Err(ShareConsumerError::InvalidConfig { field, reason }),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use crate::messages::ShareFetchRequest;
-use crate::protocol::{ErrorCode, Request};
+use crate::protocol::ErrorCode;
 
 use super::{Level, Listing, Refusal, ShareRequest, Stateless, validate};
 
@@ -63,7 +63,11 @@ fn listed_once<R: ShareRequest>(request: &R, advise: &mut impl FnMut(Level, Stri
         }
         topic = Some(place);
         if !partitions.insert(listing.partition) {
-            let level = level_of::<R>(request, &listing);
+            let level = if listing.batches.is_empty() {
+                Level::Partition(listing.partition)
+            } else {
+                listing.acknowledge_level()
+            };
             advise(level, listing.path(), format!("{} is listed twice", listing.partition));
         }
     }
@@ -79,7 +83,7 @@ fn ascending(listing: &Listing<'_>, advise: &mut impl FnMut(Level, String, Strin
                 0 => format!("{} is no offset", batch.first_offset),
                 _ => format!("{previous} is in the batch before too"),
             };
-            advise(Level::Partition(listing.partition), path, message);
+            advise(listing.acknowledge_level(), path, message);
         }
         previous = batch.last_offset;
     }
@@ -118,11 +122,4 @@ fn fetching(fetch: &ShareFetchRequest, version: i16) -> Vec<Refusal> {
         }
     }
     refusals
-}
-
-fn level_of<R: ShareRequest + Request>(request: &R, listing: &Listing<'_>) -> Level {
-    match request.as_fetch() {
-        Some(_) if !listing.batches.is_empty() => Level::Acknowledge(listing.partition),
-        _ => Level::Partition(listing.partition),
-    }
 }

@@ -49,13 +49,15 @@ mod check;
 mod request;
 mod rules;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::{error, fmt};
 
 pub use check::check;
 pub use request::{AcknowledgementBatch, AcknowledgementBatches, Listing, ShareRequest};
 pub use rules::{BatchError, batches, session_epoch};
+pub(crate) use rules::{fetches, member_id};
 
+use crate::messages::ShareFetchRequest;
 use crate::protocol::ErrorCode;
 use crate::share::TopicIdPartition;
 use crate::wire::Uuid;
@@ -161,8 +163,9 @@ pub enum Session {
 
 /// What a broker refuses of a request; nothing when it takes all of it.
 ///
-/// Either one refusal at [`Level::Top`], of the first rule that is broken, or one for each partition that is refused,
-/// in the order of the request. The order of the rules is measured:
+/// Either one refusal at [`Level::Top`], of the first rule that is broken, or one for each code in a row of the response,
+/// in the order of the request; of a row that has two, that of the acknowledgements first. The order of the rules is
+/// measured:
 ///
 /// | level | rule | code |
 /// |---|---|---|
@@ -173,20 +176,41 @@ pub enum Session {
 /// | | ShareFetch with IsRenewAck: MaxWaitMs, MinBytes, MaxBytes or MaxRecords is not 0 (KIP-1222) | `INVALID_REQUEST` |
 /// | | see [`session_epoch`] | |
 /// | partition | the topic id is unknown | `UNKNOWN_TOPIC_ID` |
-/// | | see [`batches`] | `INVALID_REQUEST` |
+/// | | see [`batches`]; not for fetching | `INVALID_REQUEST` |
 /// | | permission for the topic | `TOPIC_AUTHORIZATION_FAILED` |
 /// | | the partition is unknown | `UNKNOWN_TOPIC_OR_PARTITION` |
 ///
+/// Which partitions these are asked of, and for which field of a row (measured):
+///
+/// | request | partitions | level |
+/// |---|---|---|
+/// | ShareAcknowledge | all that are listed, with acknowledgements or without | [`Partition`](Level::Partition) |
+/// | ShareFetch with acknowledgements of any partition | the same | [`Acknowledge`](Level::Acknowledge) |
+/// | ShareFetch without IsRenewAck, and not at epoch -1 | those listed and not forgotten at once, which epoch 0 ignores | [`Partition`](Level::Partition) |
+///
+/// So an acknowledgement of an unknown topic in a fetch has its code in both fields, in a renewal in one; and what a
+/// renewal lists without any acknowledgements has no row. Not told are the partitions that the session has from earlier
+/// requests: those unknown are in every response to a fetch.
+///
 /// A partition that is listed twice counts with its last listing, as brokers do (measured). An unknown
 /// ShareAcquireMode is no refusal: a 4.4.0 broker fails over it with `UNKNOWN_SERVER_ERROR`, but only when it comes to
-/// fetch, and the epoch has then been used up. [`check()`] refuses it.
+/// fetch, and the epoch has then been used up. [`check()`] refuses it. Nor is what a 4.4.0 broker with an authorizer makes
+/// of an unknown topic id: it fails in the same way, at once, and with every fetch until the session has forgotten the
+/// topic or is opened again (measured).
 pub fn validate<R: ShareRequest>(request: &R, version: i16, broker: &impl BrokerState) -> Vec<Refusal> {
     if let Err(refusal) = top(request, version, broker) {
         return vec![refusal];
     }
     let mut refusals = Vec::new();
+    let acknowledges = request.as_fetch().is_none() || request.has_acknowledgements();
+    let forgotten = request.as_fetch().filter(|_| fetches(request, version)).map(forgotten);
     for listing in last_listings(request) {
-        refusals.extend(partition(request, version, broker, &listing).err());
+        if acknowledges {
+            refusals.extend(acknowledged(request, version, broker, &listing).err());
+        }
+        if forgotten.as_ref().is_some_and(|forgotten| !forgotten.contains(&listing.partition)) {
+            refusals.extend(fetched(broker, &listing).err());
+        }
     }
     refusals
 }
@@ -208,9 +232,9 @@ fn top<R: ShareRequest>(request: &R, version: i16, broker: &impl BrokerState) ->
         let message = format!("no permission to read the group {group_id}");
         return refused(ErrorCode::GROUP_AUTHORIZATION_FAILED, "group_id", message);
     }
-    let member_id = match rules::member_id(request.member_id()) {
+    let member_id = match member_id(request.member_id()) {
         Ok(member_id) => member_id,
-        Err(message) => return refused(ErrorCode::INVALID_REQUEST, "member_id", message),
+        Err(message) => return refused(ErrorCode::INVALID_REQUEST, "member_id", message.into()),
     };
     if let Some((field, value)) = rules::size_with_renew(request, version) {
         let message = format!("{value}, must be 0 with is_renew_ack");
@@ -220,36 +244,58 @@ fn top<R: ShareRequest>(request: &R, version: i16, broker: &impl BrokerState) ->
         .map_err(|(code, message)| Refusal::new(code, Level::Top, "share_session_epoch", message))
 }
 
-/// What refuses a partition.
-fn partition<R: ShareRequest>(
+/// What a fetch takes out of the session again. One that opens a session takes out nothing (measured).
+fn forgotten(fetch: &ShareFetchRequest) -> HashSet<TopicIdPartition> {
+    let topics = fetch.forgotten_topics_data.iter().filter(|_| fetch.share_session_epoch != 0);
+    topics
+        .flat_map(|topic| topic.partitions.iter().map(|&index| TopicIdPartition::new(topic.topic_id, index)))
+        .collect()
+}
+
+/// What refuses the acknowledgements of a partition.
+fn acknowledged<R: ShareRequest>(
     request: &R,
     version: i16,
     broker: &impl BrokerState,
     listing: &Listing<'_>,
 ) -> Result<(), Refusal> {
-    let partition = listing.partition;
-    let level = match request.as_fetch() {
-        Some(_) if !listing.batches.is_empty() => Level::Acknowledge(partition),
-        _ => Level::Partition(partition),
-    };
-    let (topic, row) = listing.place;
-    let topic = format!("topics[{topic}]");
-    if !broker.has_topic(partition.topic_id) {
-        let (level, path) = (Level::Partition(partition), format!("{topic}.topic_id"));
-        let message = format!("{} is no topic", partition.topic_id);
-        return Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_ID, level, path, message));
-    }
+    let level = listing.acknowledge_level();
+    topic(broker, listing, level)?;
     batches(listing.batches.iter(), version, request.is_renew_ack()).map_err(|error| {
         let path = format!("{}.{}", listing.path(), error.path());
         Refusal::new(ErrorCode::INVALID_REQUEST, level, path, error.message)
     })?;
-    if !broker.may_read_topic(partition.topic_id) {
-        let (path, message) = (format!("{topic}.topic_id"), "no permission to read the topic");
+    partition(broker, listing, level)
+}
+
+/// Why nothing is fetched from a partition.
+fn fetched(broker: &impl BrokerState, listing: &Listing<'_>) -> Result<(), Refusal> {
+    let level = Level::Partition(listing.partition);
+    topic(broker, listing, level)?;
+    partition(broker, listing, level)
+}
+
+/// That the topic is known.
+fn topic(broker: &impl BrokerState, listing: &Listing<'_>, level: Level) -> Result<(), Refusal> {
+    let topic_id = listing.partition.topic_id;
+    if broker.has_topic(topic_id) {
+        return Ok(());
+    }
+    let path = format!("topics[{}].topic_id", listing.place.0);
+    Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_ID, level, path, format!("{topic_id} is no topic")))
+}
+
+/// That the partition of a known topic may be read, and is known.
+fn partition(broker: &impl BrokerState, listing: &Listing<'_>, level: Level) -> Result<(), Refusal> {
+    let TopicIdPartition { topic_id, partition } = listing.partition;
+    if !broker.may_read_topic(topic_id) {
+        let path = format!("topics[{}].topic_id", listing.place.0);
+        let message = "no permission to read the topic";
         return Err(Refusal::new(ErrorCode::TOPIC_AUTHORIZATION_FAILED, level, path, message));
     }
-    if !broker.has_partition(partition) {
-        let path = format!("{topic}.partitions[{row}].partition_index");
-        let message = format!("the topic has no partition {}", partition.partition);
+    if !broker.has_partition(listing.partition) {
+        let path = format!("{}.partition_index", listing.path());
+        let message = format!("the topic has no partition {partition}");
         return Err(Refusal::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, level, path, message));
     }
     Ok(())

@@ -4,6 +4,8 @@ use crate::messages::{
 use crate::protocol::{AcknowledgeType, Request};
 use crate::share::TopicIdPartition;
 
+use super::Level;
+
 /// An acknowledgement batch of either request, borrowed: offsets, and what became of the records there.
 ///
 /// ```
@@ -115,6 +117,14 @@ impl Listing<'_> {
     pub fn path(&self) -> String {
         let (topic, partition) = self.place;
         format!("topics[{topic}].partitions[{partition}]")
+    }
+
+    /// Where a response tells what has become of the acknowledgements.
+    pub(crate) fn acknowledge_level(&self) -> Level {
+        match self.batches {
+            AcknowledgementBatches::Fetch(_) => Level::Acknowledge(self.partition),
+            AcknowledgementBatches::Acknowledge(_) => Level::Partition(self.partition),
+        }
     }
 }
 

@@ -5,25 +5,30 @@ use super::{AcknowledgementBatch, Session, ShareRequest};
 /// The first version of both requests that can renew.
 const FIRST_WITH_RENEW: i16 = 2;
 
-/// The most characters of a member id.
-const MAX_MEMBER_ID: usize = 36;
-
 /// The member id, or what is wrong with it. Any text of 1 to 36 characters is good since Kafka 4.2.
-pub(super) fn member_id(member_id: Option<&str>) -> Result<&str, String> {
-    // Java counts UTF-16 units.
+pub(crate) fn member_id(member_id: Option<&str>) -> Result<&str, &'static str> {
     match member_id {
-        None => Err("null".into()),
-        Some("") => Err("empty".into()),
-        Some(id) if id.encode_utf16().count() > MAX_MEMBER_ID => {
-            Err(format!("of {} characters, at most {MAX_MEMBER_ID} are allowed", id.encode_utf16().count()))
-        }
+        None => Err("is null"),
+        Some("") => Err("is empty"),
+        // Java counts UTF-16 units.
+        Some(id) if id.encode_utf16().count() > 36 => Err("has more than 36 characters"),
         Some(id) => Ok(id),
     }
 }
 
+/// Whether a request fetches: a ShareFetch that neither only renews nor closes its session.
+pub(crate) fn fetches(request: &impl ShareRequest, version: i16) -> bool {
+    request.as_fetch().is_some() && !only_renews(request, version) && request.share_session_epoch() != -1
+}
+
+/// Whether the request has IsRenewAck, in a version that can carry it.
+fn only_renews(request: &impl ShareRequest, version: i16) -> bool {
+    request.is_renew_ack() && version >= FIRST_WITH_RENEW
+}
+
 /// A size that is not 0 although the request renews, by name.
 pub(super) fn size_with_renew(request: &impl ShareRequest, version: i16) -> Option<(&'static str, i32)> {
-    let fetch = request.as_fetch().filter(|fetch| fetch.is_renew_ack && version >= FIRST_WITH_RENEW)?;
+    let fetch = request.as_fetch().filter(|fetch| only_renews(*fetch, version))?;
     [
         ("max_bytes", fetch.max_bytes),
         ("min_bytes", fetch.min_bytes),
