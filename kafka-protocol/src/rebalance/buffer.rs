@@ -104,7 +104,8 @@ impl<R> RecordBuffer<R> {
     /// `OFFSET_OUT_OF_RANGE`, where to begin instead.
     ///
     /// `false`, and all is dropped, if the answer comes too late: a poll has taken the partition away, even if it has been
-    /// assigned again since, there was a [`seek`](Self::seek), or another answer was quicker.
+    /// assigned again since, there was a [`seek`](Self::seek), or another answer was quicker; or if `next_offset` is
+    /// negative.
     pub fn fetched(&mut self, fetch: &Fetch, records: impl IntoIterator<Item = R>, next_offset: i64) -> bool {
         self.is_waiting_for(fetch) && self.go_on(&fetch.partition, next_offset, records)
     }
@@ -112,7 +113,8 @@ impl<R> RecordBuffer<R> {
     /// Fetches a partition from this offset on, such as one [assigned](super::Assigned) without a committed offset. Its
     /// records that wait are dropped, and so are the answers to fetches from before.
     ///
-    /// `false`, and nothing happens, if the partition is not one that the last [`Member::poll_records`] called fetchable.
+    /// `false`, and nothing happens, if the partition is not one that the last [`Member::poll_records`] called fetchable, or
+    /// the offset is negative.
     pub fn seek(&mut self, partition: &TopicPartition, offset: i64) -> bool {
         self.go_on(partition, offset, [])
     }
@@ -129,7 +131,7 @@ impl<R> RecordBuffer<R> {
         position: i64,
         records: impl IntoIterator<Item = R>,
     ) -> bool {
-        let Some(of) = self.partitions.get_mut(partition) else { return false };
+        let Some(of) = self.partitions.get_mut(partition).filter(|_| position >= 0) else { return false };
         self.tickets += 1;
         of.ticket = self.tickets;
         of.position = Some(position);

@@ -268,7 +268,8 @@ impl Consumer {
         self.backoff.succeeded();
         self.alive_at = sent.at;
         self.heartbeat_interval =
-            Duration::from_millis(response.heartbeat_interval_ms.max(0).unsigned_abs().into());
+            // One of zero would never let go of the coordinator.
+            Duration::from_millis(response.heartbeat_interval_ms.max(1).unsigned_abs().into());
         if let Some(member_id) = response.member_id.filter(|id| !id.is_empty()) {
             self.member_id = member_id;
         }
@@ -276,17 +277,20 @@ impl Consumer {
             self.epoch = response.member_epoch;
             core.events.push_back(Event::Joined { generation_or_epoch: self.epoch });
         }
+        let is_first_report = self.reported.is_none();
         if let Purpose::ConsumerHeartbeat(Some(owned)) = sent.purpose {
             self.reported = Some(owned);
         }
         if let Some(assignment) = response.assignment {
             let partitions = assignment.topic_partitions.into_iter();
-            self.target = partitions
+            let target = partitions
                 .flat_map(|topic| {
                     topic.partitions.into_iter().map(move |partition| (topic.topic_id, partition))
                 })
                 .collect();
-            self.ack_due = true;
+            // The same again, should every report be answered with it, asks for nothing new.
+            self.ack_due |= is_first_report || self.target != target;
+            self.target = target;
         }
         self.keep(core, now);
     }

@@ -101,6 +101,8 @@ fn a_seek_drops_what_waits_and_what_is_on_its_way() {
     let (desk, mut buffer) = full(&[0, 1], 3);
     assert!(buffer.seek(&partition(0), 40));
     assert_eq!(fetches(&desk, &buffer), [(0, 40)]);
+    assert!(!buffer.seek(&partition(0), -1), "no offset");
+    assert_eq!(fetches(&desk, &buffer), [(0, 40)]);
 
     // To the same offset too.
     for offset in [50, 50] {

@@ -6,7 +6,7 @@ use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{ApiKey, ErrorCode};
 use kafka_protocol::rebalance::{CommitError, Config, Event, Request, Response};
 
-use super::desk::{Desk, commit_response, consumer, cooperative, partition};
+use super::desk::{Desk, commit_response, consumer, cooperative, id, partition};
 
 /// What becomes of the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,4 +266,90 @@ fn an_unreadable_offset_concerns_its_partition_only() {
     assert_eq!((poll.fetchable, &poll.assigned[0].committed), (vec![partition(0)], &None));
     let error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
     assert!(desk.events().contains(&Event::OffsetUnreadable { partition: partition(1), error_code }));
+}
+
+/// However fast the answers are, and however often they are the same, there is a pause some time.
+#[test]
+fn no_answer_that_comes_again_and_again_keeps_a_member_busy() {
+    let heartbeat = |heartbeat_interval_ms, error_code, assigns: bool| {
+        move |request: &Request| match request {
+            Request::ConsumerGroupHeartbeat(request) => {
+                let row = consumer_group_heartbeat_response::TopicPartitions {
+                    topic_id: id(),
+                    partitions: [0][..].into(),
+                    ..Default::default()
+                };
+                let assignment = consumer_group_heartbeat_response::Assignment {
+                    topic_partitions: vec![row],
+                    ..Default::default()
+                };
+                let response = ConsumerGroupHeartbeatResponse {
+                    error_code,
+                    member_epoch: 1,
+                    heartbeat_interval_ms,
+                    assignment: (assigns && request.topic_partitions.is_some()).then_some(assignment),
+                    ..Default::default()
+                };
+                Some(response.into())
+            }
+            _ => None,
+        }
+    };
+    for (interval, assigns) in [(0, false), (-5, false), (1000, true), (0, true)] {
+        let sent = sent_at_once(consumer(), heartbeat(interval, ErrorCode::NONE, assigns));
+        assert!(sent < 12, "{sent} requests with the interval {interval}");
+    }
+    for code in [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::FENCED_MEMBER_EPOCH] {
+        let sent = sent_at_once(consumer(), heartbeat(1000, code, false));
+        assert!(sent < 12, "{sent} requests after {code}");
+    }
+    for code in [
+        ErrorCode::MEMBER_ID_REQUIRED,
+        ErrorCode::UNKNOWN_MEMBER_ID,
+        ErrorCode::ILLEGAL_GENERATION,
+        ErrorCode::REBALANCE_IN_PROGRESS,
+    ] {
+        let joins = |error_code| {
+            move |request: &Request| match request {
+                Request::JoinGroup(_) => Some(
+                    JoinGroupResponse { error_code, member_id: "me".into(), ..Default::default() }.into(),
+                ),
+                Request::SyncGroup(_) => {
+                    Some(SyncGroupResponse { error_code: code, ..Default::default() }.into())
+                }
+                _ => None,
+            }
+        };
+        for (api, error_code) in [("JoinGroup", code), ("SyncGroup", ErrorCode::NONE)] {
+            let sent = sent_at_once(cooperative(), joins(error_code));
+            assert!(sent < 20, "{sent} requests after {code} to {api}");
+        }
+    }
+}
+
+/// How many requests a member sends at one time, if each is answered at once.
+fn sent_at_once(config: Config, answer: impl Fn(&Request) -> Option<Response>) -> usize {
+    let mut desk = Desk::new(config);
+    let mut sent = 0;
+    while sent < 100 {
+        desk.collect();
+        let Some(outgoing) = desk.open.pop_front() else { break };
+        match answer(&outgoing.request) {
+            Some(response) => desk.respond(outgoing.id, response),
+            None => match outgoing.request {
+                Request::FindCoordinator(_) => {
+                    desk.respond(outgoing.id, FindCoordinatorResponse::default());
+                }
+                Request::Metadata(_) => {
+                    desk.open.push_front(outgoing);
+                    desk.answer_metadata();
+                }
+                // Left open.
+                _ => {}
+            },
+        }
+        sent += 1;
+    }
+    assert!(desk.member.deadline(desk.now).is_none_or(|deadline| deadline > desk.now));
+    sent
 }

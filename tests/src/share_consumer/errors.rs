@@ -490,3 +490,18 @@ fn a_coordinator_that_throttles_gets_its_heartbeats_later() {
     driver.pass(ms(39_000));
     assert_eq!(heartbeats(&driver).len(), 5, "one each 8 seconds");
 }
+
+#[test]
+fn a_coordinator_that_fences_joining_members_for_ever_is_asked_with_pauses() {
+    for error in [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::FENCED_MEMBER_EPOCH] {
+        let (cluster, _) = cluster(ClusterConfig::default(), &[2]);
+        let mut driver = Driver::new(cluster, config(AcknowledgementMode::Implicit));
+        driver.answer = Box::new(move |request| {
+            let is_heartbeat = request.api_key() == ApiKey::SHARE_GROUP_HEARTBEAT;
+            is_heartbeat.then(|| heartbeat_error(error))
+        });
+        driver.pass(ms(10_000));
+        let heartbeats = heartbeats(&driver).len();
+        assert!((8..=15).contains(&heartbeats), "{heartbeats} after {error}");
+    }
+}

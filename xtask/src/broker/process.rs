@@ -46,11 +46,15 @@ pub(super) fn running(folder: &Path) -> Result<Vec<Process>> {
     processes.filter(|process| process.as_ref().map_or(true, Process::runs)).collect()
 }
 
-/// Ends the process whose first node this is.
+/// Ends the process of a node, which has to have one of its own.
 pub(super) fn kill(folder: &Path, node: u16) -> Result<()> {
-    let pid = format!("node-{node}.pid");
-    let process = running(folder)?.into_iter().find(|process| process.pid.ends_with(&pid));
-    process.with_context(|| format!("no process of node {node} runs in {}", folder.display()))?.kill()
+    let file = format!("/node-{node}.properties");
+    let process = running(folder)?.into_iter().find(|process| process.command().contains(&file));
+    let process =
+        process.with_context(|| format!("no process of node {node} runs in {}", folder.display()))?;
+    let nodes = process.command().matches(".properties").count();
+    ensure!(nodes == 1, "node {node} is not alone in its process: start the cluster with --processes");
+    process.kill()
 }
 
 /// Ends all processes of the cluster in `folder`. The data of a cluster is used only once, so there is nothing to put in
@@ -73,9 +77,14 @@ impl Process {
 
     /// Whether there still is such a process, and not another one that has its id by now.
     fn runs(&self) -> bool {
-        let output = Command::new("ps").args(["-ww", "-o", "args=", "-p", &self.id]).output();
         let ours = self.pid.with_extension("properties");
-        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&*ours.to_string_lossy()))
+        self.command().contains(&*ours.to_string_lossy())
+    }
+
+    /// The command that started the process; empty if there is none.
+    fn command(&self) -> String {
+        let output = Command::new("ps").args(["-ww", "-o", "args=", "-p", &self.id]).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Classic {
     /// The coordinator has a rebalance going and waits for `JoinGroup`.
     is_awaited: bool,
     backoff: Backoff,
+    /// How often the member has been told to join again since it was last in sync.
+    refusals: u32,
 }
 
 #[derive(Debug)]
@@ -78,6 +80,7 @@ impl Classic {
             heartbeat_now: false,
             is_awaited: false,
             backoff,
+            refusals: 0,
         }
     }
 

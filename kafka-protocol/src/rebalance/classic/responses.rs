@@ -32,6 +32,7 @@ impl Classic {
                 self.member_id = response.member_id;
                 self.phase = Phase::Unjoined;
                 self.rejoin_for("need to re-join with the given member id");
+                self.refused(now);
                 return;
             }
             error_code => return self.join_failed(core, ApiKey::JOIN_GROUP, error_code, now),
@@ -99,6 +100,7 @@ impl Classic {
             return core.fail(ApiKey::SYNC_GROUP, ErrorCode::NONE, Some(message));
         };
         self.backoff.succeeded();
+        self.refusals = 0;
         self.target = assignor::assigned(assigned_partitions).collect();
         self.phase = Phase::Stable;
         (self.heartbeat_at, self.alive_at) = (now, sent.at);
@@ -121,13 +123,28 @@ impl Classic {
         self.phase = Phase::Unjoined;
         self.alive_at = now;
         match error_code {
-            ErrorCode::REBALANCE_IN_PROGRESS => self.rejoin_for("group is already rebalancing"),
-            ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION => self.fenced(core, error_code),
+            ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.rejoin_for("group is already rebalancing");
+                self.refused(now);
+            }
+            ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION => {
+                self.fenced(core, error_code);
+                self.refused(now);
+            }
             code if core.coordinator_failed(code) || code.is_retriable() => {
                 self.rejoin_for("the last attempt failed");
                 self.backoff.failed(now);
             }
             code => core.fail(api, code, None),
+        }
+    }
+
+    /// The member is to join again at once; but if it is told so over and over, with pauses.
+    fn refused(&mut self, now: Duration) {
+        const AT_ONCE: u32 = 3;
+        self.refusals += 1;
+        if self.refusals > AT_ONCE {
+            self.backoff.failed(now);
         }
     }
 

@@ -142,9 +142,9 @@ impl Membership {
         }
         match response.error_code {
             ErrorCode::NONE => self.accept(response, sent_at),
-            ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID => self.rejoin(now),
+            ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID => self.rejoin(now, config),
             // The group is gone; at epoch 0 the id belongs to a group of another type.
-            ErrorCode::GROUP_ID_NOT_FOUND if self.epoch > 0 => self.rejoin(now),
+            ErrorCode::GROUP_ID_NOT_FOUND if self.epoch > 0 => self.rejoin(now, config),
             ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE => {
                 self.back_off(now, config);
                 Heartbeat::LookUpCoordinator
@@ -183,11 +183,16 @@ impl Membership {
         self.assign(partitions)
     }
 
-    /// The coordinator no longer knows the member as it is: it joins again, with the same id.
-    fn rejoin(&mut self, now: Duration) -> Heartbeat {
+    /// The coordinator no longer knows the member as it is: it joins again, with the same id; at once, unless it was
+    /// joining.
+    fn rejoin(&mut self, now: Duration, config: &ShareConsumerConfig) -> Heartbeat {
+        if self.epoch == 0 {
+            self.back_off(now, config);
+        } else {
+            self.due = now;
+        }
         self.epoch = 0;
         self.full = true;
-        self.due = now;
         self.assign(BTreeSet::new())
     }
 

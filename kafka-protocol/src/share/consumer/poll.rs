@@ -115,7 +115,7 @@ pub enum Event {
     },
     /// The coordinator or a leader answers with an error; it is asked again later.
     NodeError {
-        /// The node.
+        /// The node, with the number that [`Action`] gives it: the coordinator and bootstrap brokers have one of their own.
         node: i32,
         /// The error. UNSUPPORTED_VERSION if it lacks a version that is needed.
         error: ErrorCode,
